@@ -1,0 +1,1 @@
+//! Sources, decoding and encoding: files in, batches out, every buffer granted by the ledger

@@ -1,0 +1,1 @@
+//! The run store: the only owner of on-disk run formats

@@ -1,0 +1,1 @@
+//! Tidegate: training that never floods memory

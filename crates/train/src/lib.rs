@@ -1,0 +1,1 @@
+//! Trainers, checkpoints and model folders
