@@ -1,1 +1,37 @@
-//! The run store: the only owner of on-disk run formats
+//! The run store: the only owner of on-disk run formats.
+//!
+//! A *run* is one attempt at training. It has a row in a small SQLite database and a folder:
+//!
+//! ```text
+//! HOME/runs.db                    runs and metrics
+//! HOME/runs/<id>/job.toml         what was asked, fully resolved
+//!                log.txt          stdout and stderr, time-stamped
+//!                flight.bin       the flight recorder: fixed-size records, append-only
+//!                checkpoint/      weights, optimizer, cursor
+//!                model/           the trained model
+//! ```
+//!
+//! Several commands may use one home at once: the database waits for its lock, the first
+//! [`Store::finish`] of a run wins, and the flight recorder and the log are written record by record,
+//! unbuffered, so that what was seen survives a `kill -9` of either side.
+//!
+//! A figure that was not measured is `None` here and NULL on disk, never zero.
+
+mod error;
+mod find;
+mod flight;
+mod log;
+mod paths;
+mod run;
+mod schema;
+mod store;
+mod time;
+
+pub use error::{Error, Result};
+pub use find::ListOptions;
+pub use flight::{Flight, FlightHeader, FlightRecord, FlightWriter, last_record, read_flight};
+pub use log::{LogWriter, Stream, tail};
+pub use paths::RunDir;
+pub use run::{Metric, NewRun, Outcome, ProcessRef, Run, Started, Status, Summary};
+pub use store::Store;
+pub use time::{clock, now_ms, timestamp};

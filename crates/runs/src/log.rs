@@ -1,0 +1,129 @@
+//! The log of a run: its output, line by line, with the time at which each line came.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::time::{now_ms, timestamp};
+
+/// Longer lines are cut and say how much was left out.
+const LINE_LIMIT: usize = 8 * 1024;
+
+/// [`tail`] never reads more than this, whatever the file holds.
+const TAIL_LIMIT: u64 = 4 * 1024 * 1024;
+
+/// Which of the two outputs a line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Out,
+    Err,
+}
+
+impl Stream {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stream::Out => "out",
+            Stream::Err => "err",
+        }
+    }
+}
+
+/// Appends lines such as `2026-11-15T20:15:30.123Z out epoch 1`, one `write(2)` each.
+/// After the first failed write it stays quiet: a full disk must not end a run.
+#[derive(Debug)]
+pub struct LogWriter {
+    file: File,
+    path: PathBuf,
+    quiet: bool,
+}
+
+impl LogWriter {
+    /// Opens the log to append to it.
+    pub fn open(path: &Path) -> Result<LogWriter> {
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(|source| Error::Io {
+                action: "create",
+                path: path.to_path_buf(),
+                source,
+            })?;
+        Ok(LogWriter {
+            file,
+            path: path.to_path_buf(),
+            quiet: false,
+        })
+    }
+
+    /// Writes one line; `text` may hold any bytes, and what is not UTF-8 is shown as `\u{fffd}`.
+    /// The first failure is reported, later calls do nothing and succeed.
+    pub fn line(&mut self, stream: Stream, text: &[u8]) -> Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        let (kept, left_out) = text.split_at(text.len().min(LINE_LIMIT));
+        let mut line = format!("{} {} ", timestamp(now_ms()), stream.as_str());
+        // A stray newline would make the next line look like one without a time.
+        line.extend(
+            String::from_utf8_lossy(kept)
+                .chars()
+                .map(|c| if c == '\n' { ' ' } else { c }),
+        );
+        if !left_out.is_empty() {
+            line.push_str(&format!(" … ({} bytes more)", left_out.len()));
+        }
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).map_err(|source| {
+            self.quiet = true;
+            Error::Io {
+                action: "log into",
+                path: self.path.clone(),
+                source,
+            }
+        })
+    }
+}
+
+/// The last `n` lines of a file, oldest first, without reading the whole of it.
+pub fn tail(path: &Path, n: usize) -> Result<Vec<String>> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut window = 16 * 1024;
+        loop {
+            let start = length.saturating_sub(window);
+            file.seek(SeekFrom::Start(start))?;
+            let mut bytes = Vec::new();
+            // The file may be growing: `take` keeps the bound.
+            (&mut file).take(length - start).read_to_end(&mut bytes)?;
+            // The newline that ends the last line does not count, and the first line of the window is
+            // whole only if one more newline stands before it.
+            let newlines = bytes.iter().rev().skip(1).filter(|&&byte| byte == b'\n').count();
+            if start == 0 || newlines >= n || window >= TAIL_LIMIT {
+                return Ok(bytes);
+            }
+            window *= 4;
+        }
+    };
+    let bytes = read().map_err(|source| Error::Io {
+        action: "read",
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    if text.is_empty() || n == 0 {
+        return Ok(Vec::new());
+    }
+    let mut lines: Vec<String> = text
+        .rsplit(|&byte| byte == b'\n')
+        .take(n)
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect();
+    lines.reverse();
+    Ok(lines)
+}

@@ -1,0 +1,46 @@
+//! Where a run keeps its files.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of one run. It only knows names; nothing is created by asking for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    pub(crate) fn new(home: &Path, id: &str) -> RunDir {
+        RunDir {
+            path: home.join("runs").join(id),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was asked, fully resolved.
+    pub fn job(&self) -> PathBuf {
+        self.path.join("job.toml")
+    }
+
+    /// Standard output and standard error, time-stamped.
+    pub fn log(&self) -> PathBuf {
+        self.path.join("log.txt")
+    }
+
+    /// The flight recorder.
+    pub fn flight(&self) -> PathBuf {
+        self.path.join("flight.bin")
+    }
+
+    /// Weights, optimizer and cursor of an unfinished run.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.path.join("checkpoint")
+    }
+
+    /// The trained model.
+    pub fn model(&self) -> PathBuf {
+        self.path.join("model")
+    }
+}

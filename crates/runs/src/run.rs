@@ -1,0 +1,206 @@
+//! A run as data: what is said when it is created, started and finished, and what is read back.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Its row and folder exist; its worker does not run yet.
+    Starting,
+    Running,
+    Done,
+    Failed,
+    /// Ended early because a person or the system asked for it.
+    Stopped,
+}
+
+impl Status {
+    pub const ALL: [Status; 5] = [
+        Status::Starting,
+        Status::Running,
+        Status::Done,
+        Status::Failed,
+        Status::Stopped,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Starting => "starting",
+            Status::Running => "running",
+            Status::Done => "done",
+            Status::Failed => "failed",
+            Status::Stopped => "stopped",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// No later event can change it.
+    pub fn is_over(self) -> bool {
+        matches!(self, Status::Done | Status::Failed | Status::Stopped)
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // `pad` keeps width and alignment in tables.
+        f.pad(self.as_str())
+    }
+}
+
+/// A process that can be told from a later one with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessRef {
+    pub pid: i32,
+    /// Clock ticks between boot and the start of the process (field 22 of `/proc/PID/stat`).
+    pub start_time: u64,
+}
+
+/// What is known before the worker starts.
+#[derive(Debug, Clone, Default)]
+pub struct NewRun {
+    /// `train`, `run`, …
+    pub kind: String,
+    pub name: Option<String>,
+    pub model: Option<String>,
+    pub data: Option<String>,
+    pub target: Option<String>,
+    pub budget_bytes: Option<u64>,
+    /// The bound that set the budget, in words.
+    pub bound: Option<String>,
+    pub command: Vec<String>,
+    /// Who creates the run; without it a run that never starts is given a few seconds of grace
+    /// before it counts as an orphan.
+    pub supervisor: Option<ProcessRef>,
+    pub boot_id: Option<String>,
+}
+
+/// What is known once the worker runs.
+#[derive(Debug, Clone)]
+pub struct Started {
+    pub supervisor: ProcessRef,
+    pub worker: ProcessRef,
+    /// How the line is held, in words: `cgroup v2`, `watched: …`.
+    pub containment: String,
+    pub cgroup: Option<PathBuf>,
+    /// The boot (and process namespace) in which the two process numbers mean something.
+    pub boot_id: Option<String>,
+}
+
+/// What a run learns about itself on the way. `None` leaves the stored value as it is.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    pub model: Option<String>,
+    pub target: Option<String>,
+    pub rows: Option<u64>,
+    pub data_bytes: Option<u64>,
+    /// The bytes that the plan predicts.
+    pub needs_bytes: Option<u64>,
+}
+
+/// One measured value on the way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    pub epoch: u32,
+    pub step: u64,
+    pub name: String,
+    pub value: f64,
+}
+
+/// How a run ended. `None` is "not measured".
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub status: Status,
+    pub peak_bytes: Option<u64>,
+    pub peak_source: Option<String>,
+    pub resident_peak_bytes: Option<u64>,
+    pub oom_kills: Option<u64>,
+    pub metric_name: Option<String>,
+    pub metric_value: Option<f64>,
+    pub baseline_value: Option<f64>,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub error: Option<String>,
+    pub hint: Option<String>,
+}
+
+impl Outcome {
+    /// An outcome of which only the status is known.
+    pub fn new(status: Status) -> Outcome {
+        Outcome {
+            status,
+            peak_bytes: None,
+            peak_source: None,
+            resident_peak_bytes: None,
+            oom_kills: None,
+            metric_name: None,
+            metric_value: None,
+            baseline_value: None,
+            exit_code: None,
+            signal: None,
+            error: None,
+            hint: None,
+        }
+    }
+}
+
+/// One attempt at training, ours or a foreign command.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    pub id: String,
+    pub name: Option<String>,
+    pub kind: String,
+    pub status: Status,
+    pub model: Option<String>,
+    pub data: Option<String>,
+    pub target: Option<String>,
+    pub rows: Option<u64>,
+    pub data_bytes: Option<u64>,
+    pub command: Vec<String>,
+    pub created_ms: i64,
+    pub started_ms: Option<i64>,
+    pub ended_ms: Option<i64>,
+    pub budget_bytes: Option<u64>,
+    pub bound: Option<String>,
+    pub needs_bytes: Option<u64>,
+    /// The kernel's peak, by the counter that `peak_source` names.
+    pub peak_bytes: Option<u64>,
+    pub peak_source: Option<String>,
+    pub resident_peak_bytes: Option<u64>,
+    pub oom_kills: Option<u64>,
+    pub metric_name: Option<String>,
+    pub metric_value: Option<f64>,
+    pub baseline_value: Option<f64>,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub error: Option<String>,
+    pub hint: Option<String>,
+    pub containment: Option<String>,
+    pub cgroup: Option<PathBuf>,
+    pub boot_id: Option<String>,
+    pub supervisor: Option<ProcessRef>,
+    pub worker: Option<ProcessRef>,
+}
+
+impl Run {
+    /// From the start of the worker to the end, or to `now_ms` while it runs.
+    pub fn duration_ms(&self, now_ms: i64) -> Option<u64> {
+        let start = self.started_ms?;
+        let end = match self.ended_ms {
+            Some(end) => end,
+            None if self.status.is_over() => return None,
+            None => now_ms,
+        };
+        u64::try_from(end.saturating_sub(start)).ok()
+    }
+
+    /// What a person calls it: its name, else its id.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.id)
+    }
+}
