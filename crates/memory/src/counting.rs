@@ -1,0 +1,121 @@
+//! An allocator that counts: live bytes and their peak, over whatever allocator really serves.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Forwards to `A` and counts the bytes asked for. Meant as the program's global allocator:
+///
+/// ```
+/// use tidegate_memory::Counting;
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Counting = Counting::new();
+///
+/// let before = ALLOCATOR.live();
+/// let buffer = vec![0u8; 1 << 20];
+/// assert!(ALLOCATOR.live() >= before + (1 << 20));
+/// drop(buffer);
+/// assert!(ALLOCATOR.peak() >= before + (1 << 20));
+/// ```
+///
+/// Live bytes are what the program asked for and has not freed; what the allocator keeps beyond that, and
+/// what was asked for but never touched, is the difference to the resident size.
+#[derive(Debug)]
+pub struct Counting<A = System> {
+    inner: A,
+    live: AtomicUsize,
+    peak: AtomicUsize,
+    allocations: AtomicUsize,
+}
+
+impl Counting<System> {
+    pub const fn new() -> Self {
+        Counting::over(System)
+    }
+}
+
+impl Default for Counting<System> {
+    fn default() -> Self {
+        Counting::new()
+    }
+}
+
+impl<A> Counting<A> {
+    pub const fn over(inner: A) -> Self {
+        let (live, peak, allocations) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        Counting {
+            inner,
+            live,
+            peak,
+            allocations,
+        }
+    }
+
+    /// Bytes asked for and not freed.
+    pub fn live(&self) -> usize {
+        self.live.load(Relaxed)
+    }
+
+    /// The most bytes that were live at once.
+    pub fn peak(&self) -> usize {
+        self.peak.load(Relaxed)
+    }
+
+    /// How many times memory was asked for, moves to another size included.
+    pub fn allocations(&self) -> usize {
+        self.allocations.load(Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        // Each addition returns a value that `live` really had, so the largest of them is the true peak.
+        let live = self.live.fetch_add(bytes, Relaxed).wrapping_add(bytes);
+        // Reading first spares the write in all but the few allocations that set a new peak.
+        if live > self.peak.load(Relaxed) {
+            self.peak.fetch_max(live, Relaxed);
+        }
+        self.allocations.fetch_add(1, Relaxed);
+    }
+
+    fn remove(&self, bytes: usize) {
+        self.live.fetch_sub(bytes, Relaxed);
+    }
+}
+
+// SAFETY: every call goes to `inner` unchanged, which upholds the contract; the counters are not part of it
+// and never allocate.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises about `layout` are passed on.
+        let pointer = unsafe { self.inner.alloc(layout) };
+        if !pointer.is_null() {
+            self.add(layout.size());
+        }
+        pointer
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above. Forwarded by itself so that fresh pages are not zeroed twice.
+        let pointer = unsafe { self.inner.alloc_zeroed(layout) };
+        if !pointer.is_null() {
+            self.add(layout.size());
+        }
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // Counted before it is freed: afterwards another thread could have the bytes and count them on top.
+        self.remove(layout.size());
+        // SAFETY: the caller's promises about `pointer` and `layout` are passed on.
+        unsafe { self.inner.dealloc(pointer, layout) };
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: as above. Forwarded by itself because large blocks can move without being copied.
+        let moved = unsafe { self.inner.realloc(pointer, layout, new_size) };
+        if !moved.is_null() {
+            self.remove(layout.size());
+            self.add(new_size);
+        }
+        moved
+    }
+}

@@ -1,0 +1,474 @@
+//! The account itself, without threads: who holds and waits, who is served next, who never could be.
+
+use super::{HolderSnapshot, LedgerSnapshot, Refused};
+
+/// All amounts of the ledger, behind its lock.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) budget: u64,
+    reserve: u64,
+    /// Held by ordinary holders, and by those who may use the reserve.
+    ordinary: u64,
+    privileged: u64,
+    pub(super) peak: u64,
+    accounts: Vec<Account>,
+    /// In the order they came.
+    waiters: Vec<Waiter>,
+    next_ticket: u64,
+    closed: bool,
+}
+
+/// One holder's line in the account.
+#[derive(Debug)]
+struct Account {
+    name: String,
+    /// May use the reserve.
+    privileged: bool,
+    held: u64,
+    pinned: u64,
+    peak: u64,
+}
+
+/// What is asked, by whom, and what the asker keeps while it waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request {
+    pub(super) account: usize,
+    pub(super) bytes: u64,
+    /// Unpinned bytes that only come back once this is served: those of the growing grant and of grants the
+    /// asker says it holds. By class, because ordinary bytes help ordinary waiters.
+    pub(super) keeps_ordinary: u64,
+    pub(super) keeps_privileged: u64,
+    /// Already holds something: goes before fresh requests.
+    pub(super) grower: bool,
+    /// The bytes will be pinned when they are granted, so they never come back.
+    pub(super) pinned: bool,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    request: Request,
+    answer: Option<Result<(), Refused>>,
+}
+
+/// What waiters can count on: bytes of the whole budget, and of the part that ordinary holders may use.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    all: u64,
+    ordinary: u64,
+}
+
+impl State {
+    pub(super) fn new(budget: u64, reserve: u64) -> State {
+        State {
+            budget,
+            reserve,
+            ordinary: 0,
+            privileged: 0,
+            peak: 0,
+            accounts: Vec::new(),
+            waiters: Vec::new(),
+            next_ticket: 0,
+            closed: false,
+        }
+    }
+
+    pub(super) fn account(&mut self, name: &str, privileged: bool) -> usize {
+        let known = self
+            .accounts
+            .iter()
+            .position(|a| a.name == name && a.privileged == privileged);
+        known.unwrap_or_else(|| {
+            self.accounts.push(Account {
+                name: name.to_owned(),
+                privileged,
+                held: 0,
+                pinned: 0,
+                peak: 0,
+            });
+            self.accounts.len() - 1
+        })
+    }
+
+    pub(super) fn name(&self, account: usize) -> &str {
+        &self.accounts[account].name
+    }
+
+    pub(super) fn is_privileged(&self, account: usize) -> bool {
+        self.accounts[account].privileged
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.ordinary + self.privileged
+    }
+
+    /// What is not granted, as an ordinary holder or one that may use the reserve sees it.
+    pub(super) fn free(&self, privileged: bool) -> u64 {
+        self.room().of(privileged)
+    }
+
+    fn room(&self) -> Room {
+        Room {
+            all: self.budget - self.used(),
+            ordinary: self.ceiling(false) - self.ordinary,
+        }
+    }
+
+    fn ceiling(&self, privileged: bool) -> u64 {
+        if privileged {
+            self.budget
+        } else {
+            self.budget - self.reserve
+        }
+    }
+
+    /// Grants at once or refuses. Waiters are not overtaken: a stream of small requests would starve a large one.
+    pub(super) fn try_take(&mut self, request: Request) -> Result<(), Refused> {
+        self.refuse_impossible(&request)?;
+        let promised = self.promised(&request);
+        let free = self
+            .free(self.is_privileged(request.account))
+            .saturating_sub(promised);
+        if request.bytes > free {
+            let Request {
+                account,
+                bytes: asked,
+                ..
+            } = request;
+            let (holder, budget, held) = (self.name(account).to_owned(), self.budget, self.held());
+            return Err(Refused::Exhausted {
+                holder,
+                asked,
+                free,
+                budget,
+                held,
+            });
+        }
+        // Bytes that stay may be the ones a waiter counts on; others come back.
+        if request.pinned && !self.safe_after_pinned(&request) {
+            return Err(self.deadlock(&request));
+        }
+        self.take(&request);
+        Ok(())
+    }
+
+    /// Grants at once (`None`), refuses, or queues and returns the ticket to wait with.
+    pub(super) fn take_or_wait(&mut self, request: Request) -> Result<Option<u64>, Refused> {
+        match self.try_take(request) {
+            Ok(()) => return Ok(None),
+            Err(Refused::Exhausted { .. }) => {}
+            // A pinned grow that fits but would strand a waiter may wait until that waiter is through.
+            Err(Refused::Deadlock { .. }) => {}
+            Err(refused) => return Err(refused),
+        }
+        let ticket = self.next_ticket;
+        self.waiters.push(Waiter {
+            ticket,
+            request,
+            answer: None,
+        });
+        if !self.stranded().is_empty() {
+            self.waiters.pop();
+            return Err(self.deadlock(&request));
+        }
+        self.next_ticket += 1;
+        Ok(Some(ticket))
+    }
+
+    /// The answer to that ticket, once there is one.
+    pub(super) fn answer(&mut self, ticket: u64) -> Option<Result<(), Refused>> {
+        let index = self.waiters.iter().position(|waiter| waiter.ticket == ticket)?;
+        self.waiters[index]
+            .answer
+            .is_some()
+            .then(|| self.waiters.remove(index).answer)?
+    }
+
+    pub(super) fn give_back(&mut self, account: usize, bytes: u64, pinned: bool) {
+        let account = &mut self.accounts[account];
+        account.held -= bytes;
+        if pinned {
+            account.pinned -= bytes;
+        }
+        let side = if account.privileged {
+            &mut self.privileged
+        } else {
+            &mut self.ordinary
+        };
+        *side -= bytes;
+    }
+
+    /// From now on these bytes stay. Whoever counted on them is refused by the next [`settle`](Self::settle).
+    pub(super) fn pin(&mut self, account: usize, bytes: u64) {
+        self.accounts[account].pinned += bytes;
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Serves and refuses waiters after a change; true when somebody got an answer.
+    pub(super) fn settle(&mut self) -> bool {
+        let mut answered = false;
+        if self.closed {
+            for index in 0..self.waiters.len() {
+                if self.waiters[index].answer.is_none() {
+                    let refused = self.closed_refusal(&self.waiters[index].request);
+                    self.waiters[index].answer = Some(Err(refused));
+                    answered = true;
+                }
+            }
+            return answered;
+        }
+        while let Some(index) = self.next_served() {
+            let request = self.waiters[index].request;
+            self.take(&request);
+            self.waiters[index].answer = Some(Ok(()));
+            answered = true;
+        }
+        // Refuse the latest of those who can never be served, one at a time: what it keeps may come back now.
+        while let Some(&index) = self.stranded().last() {
+            let refused = self.deadlock(&self.waiters[index].request);
+            self.waiters[index].answer = Some(Err(refused));
+            answered = true;
+        }
+        answered
+    }
+
+    fn take(&mut self, request: &Request) {
+        let account = &mut self.accounts[request.account];
+        account.held += request.bytes;
+        account.peak = account.peak.max(account.held);
+        if request.pinned {
+            account.pinned += request.bytes;
+        }
+        let side = if account.privileged {
+            &mut self.privileged
+        } else {
+            &mut self.ordinary
+        };
+        *side += request.bytes;
+        self.peak = self.peak.max(self.used());
+    }
+
+    /// The waiter to serve now: growers before fresh requests, each in the order they came. A grower that does
+    /// not fit lets the next grower try, for that one may be what frees the bytes; fresh requests behind
+    /// somebody who does not fit wait their turn.
+    fn next_served(&self) -> Option<usize> {
+        let room = self.room();
+        // Bytes spoken for by those passed over; a privileged one blocks everybody behind it.
+        let (mut all_blocked, mut ordinary_blocked) = (false, false);
+        for grower in [true, false] {
+            for (index, waiter) in self.waiting().filter(|(_, w)| w.request.grower == grower) {
+                let request = &waiter.request;
+                let privileged = self.is_privileged(request.account);
+                let blocked = !grower && (all_blocked || (ordinary_blocked && !privileged));
+                let fits = request.bytes <= room.of(privileged);
+                if !blocked && fits && (!request.pinned || self.safe_without(index)) {
+                    return Some(index);
+                }
+                all_blocked |= privileged;
+                ordinary_blocked = true;
+            }
+        }
+        None
+    }
+
+    /// Bytes that are free but promised to waiters who go before a new request of this kind.
+    fn promised(&self, request: &Request) -> u64 {
+        let privileged = self.is_privileged(request.account);
+        self.waiting()
+            .filter(|(_, waiter)| waiter.request.grower || !request.grower)
+            // An ordinary waiter does not hold up the reserve's holders.
+            .filter(|(_, waiter)| !privileged || self.is_privileged(waiter.request.account))
+            .fold(0, |sum, (_, waiter)| waiter.request.bytes.saturating_add(sum))
+    }
+
+    /// The waiters that can never be served, by the banker's reckoning: start from what is free or can come
+    /// back from those who run, let everybody who fits finish and give back what it keeps, repeat. Waiters
+    /// whose bytes will stay go last, when there is the most room.
+    fn stranded(&self) -> Vec<usize> {
+        let mut room = self.room();
+        for account in &self.accounts {
+            room.add(account.held - account.pinned, account.privileged);
+        }
+        let mut left: Vec<usize> = self.waiting().map(|(index, _)| index).collect();
+        for &index in &left {
+            let request = &self.waiters[index].request;
+            room.take(request.keeps_ordinary, false);
+            room.take(request.keeps_privileged, true);
+        }
+        for pinned in [false, true] {
+            loop {
+                let before = left.len();
+                left.retain(|&index| {
+                    let request = &self.waiters[index].request;
+                    let privileged = self.is_privileged(request.account);
+                    let served = request.pinned == pinned && request.bytes <= room.of(privileged);
+                    if served {
+                        if pinned {
+                            room.take(request.bytes, privileged);
+                        }
+                        room.add(request.keeps_ordinary, false);
+                        room.add(request.keeps_privileged, true);
+                    }
+                    !served
+                });
+                if left.len() == before {
+                    break;
+                }
+            }
+        }
+        left
+    }
+
+    /// Whether all others could still be served once this waiter has its bytes for good.
+    fn safe_without(&self, index: usize) -> bool {
+        let mut after = self.copy_for_reckoning();
+        let request = after.waiters.remove(index).request;
+        after.take(&request);
+        after.stranded().is_empty()
+    }
+
+    fn safe_after_pinned(&self, request: &Request) -> bool {
+        if self.waiting().next().is_none() {
+            return true;
+        }
+        let mut after = self.copy_for_reckoning();
+        after.take(request);
+        after.stranded().is_empty()
+    }
+
+    /// The amounts alone. Only growing pinned grants need this, so its cost does not matter.
+    fn copy_for_reckoning(&self) -> State {
+        let accounts = self
+            .accounts
+            .iter()
+            .map(|a| Account {
+                name: String::new(),
+                ..*a
+            })
+            .collect();
+        let waiters = self
+            .waiters
+            .iter()
+            .map(|w| Waiter {
+                ticket: w.ticket,
+                request: w.request,
+                answer: w.answer.clone(),
+            })
+            .collect();
+        State {
+            accounts,
+            waiters,
+            ..*self
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = (usize, &Waiter)> {
+        self.waiters
+            .iter()
+            .enumerate()
+            .filter(|(_, waiter)| waiter.answer.is_none())
+    }
+
+    fn refuse_impossible(&self, request: &Request) -> Result<(), Refused> {
+        if self.closed {
+            return Err(self.closed_refusal(request));
+        }
+        let privileged = self.is_privileged(request.account);
+        let keeps = if privileged {
+            request.keeps_privileged
+        } else {
+            request.keeps_ordinary
+        };
+        let asked = request.bytes.saturating_add(keeps);
+        let budget = self.ceiling(privileged);
+        if asked > budget {
+            return Err(Refused::TooLarge {
+                holder: self.name(request.account).to_owned(),
+                asked,
+                budget,
+            });
+        }
+        Ok(())
+    }
+
+    fn closed_refusal(&self, request: &Request) -> Refused {
+        Refused::Closed {
+            holder: self.name(request.account).to_owned(),
+            asked: request.bytes,
+        }
+    }
+
+    fn deadlock(&self, request: &Request) -> Refused {
+        Refused::Deadlock {
+            holder: self.name(request.account).to_owned(),
+            asked: request.bytes,
+            free: self.free(self.is_privileged(request.account)),
+            budget: self.budget,
+            held: self.held(),
+        }
+    }
+
+    /// Who holds what, the largest first.
+    fn held(&self) -> Vec<(String, u64)> {
+        let mut held: Vec<(String, u64)> = self
+            .accounts
+            .iter()
+            .filter(|a| a.held > 0)
+            .map(|a| (a.name.clone(), a.held))
+            .collect();
+        held.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        held
+    }
+
+    pub(super) fn snapshot(&self) -> LedgerSnapshot {
+        let holders = self
+            .accounts
+            .iter()
+            .enumerate()
+            .map(|(index, account)| HolderSnapshot {
+                name: account.name.clone(),
+                held: account.held,
+                pinned: account.pinned,
+                peak: account.peak,
+                waiting: self
+                    .waiting()
+                    .filter(|(_, waiter)| waiter.request.account == index)
+                    .map(|(_, waiter)| waiter.request.bytes)
+                    .sum(),
+            });
+        LedgerSnapshot {
+            budget: self.budget,
+            reserve: self.reserve,
+            used: self.used(),
+            peak: self.peak,
+            holders: holders.collect(),
+        }
+    }
+}
+
+impl Room {
+    fn of(&self, privileged: bool) -> u64 {
+        if privileged {
+            self.all
+        } else {
+            self.all.min(self.ordinary)
+        }
+    }
+
+    fn add(&mut self, bytes: u64, privileged: bool) {
+        self.all = self.all.saturating_add(bytes);
+        if !privileged {
+            self.ordinary = self.ordinary.saturating_add(bytes);
+        }
+    }
+
+    fn take(&mut self, bytes: u64, privileged: bool) {
+        self.all = self.all.saturating_sub(bytes);
+        if !privileged {
+            self.ordinary = self.ordinary.saturating_sub(bytes);
+        }
+    }
+}
