@@ -89,22 +89,27 @@ fn parse(text: &str) -> Result<Amount, SizeProblem> {
         .ok_or_else(|| SizeProblem::UnknownUnit {
             unit: unit.to_owned(),
         })?;
-    let bytes = match number.parse::<u64>() {
-        Ok(whole) => whole.checked_mul(factor).ok_or(SizeProblem::Overflow)?,
-        Err(_) => {
-            let bytes = value * factor as f64;
-            // 2^64 is exact in f64; anything below it fits.
-            if bytes >= u64::MAX as f64 {
-                return Err(SizeProblem::Overflow);
-            }
-            bytes.round() as u64
-        }
-    };
+    let bytes = multiply(number, factor).ok_or(SizeProblem::Overflow)?;
     if bytes == 0 {
         Err(SizeProblem::Zero)
     } else {
         Ok(Amount::Bytes(bytes))
     }
+}
+
+/// A decimal number times `factor`, rounded to a whole; exact, where f64 would be off above 2^53. Digits
+/// beyond the eighteenth behind the point are less than a byte of any unit.
+fn multiply(number: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = &fraction[..fraction.len().min(18)];
+    let digits = |text: &str| match text {
+        "" => Some(0),
+        text => text.parse::<u64>().ok().map(u128::from),
+    };
+    let scale = 10u128.pow(fraction.len() as u32);
+    let below = digits(fraction)? * u128::from(factor);
+    let bytes = digits(whole)? * u128::from(factor) + (below + scale / 2) / scale;
+    u64::try_from(bytes).ok()
 }
 
 /// Exact and readable again: `2GB`, `1.5GB`, `3GiB`, `1000001B`, `80%`.
@@ -207,6 +212,7 @@ mod tests {
             ("1000000", 1_000_000),
             ("7 bytes", 7),
             (".5GB", 500_000_000),
+            ("7746933.6465775803TB", 7_746_933_646_577_580_300),
             ("0.1M", 100_000),
             ("18446744073709551615", u64::MAX),
         ] {
@@ -300,6 +306,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn bytes_come_back_exactly(bytes in 1..=u64::MAX) {
             let amount = Amount::Bytes(bytes);

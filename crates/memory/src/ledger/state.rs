@@ -145,7 +145,7 @@ impl State {
             });
         }
         // Bytes that stay may be the ones a waiter counts on; others come back.
-        if request.pinned && !self.safe_after_pinned(&request) {
+        if request.pinned && !self.stranded(Some(&request)).is_empty() {
             return Err(self.deadlock(&request));
         }
         self.take(&request);
@@ -167,7 +167,7 @@ impl State {
             request,
             answer: None,
         });
-        if !self.stranded().is_empty() {
+        if !self.stranded(None).is_empty() {
             self.waiters.pop();
             return Err(self.deadlock(&request));
         }
@@ -220,19 +220,22 @@ impl State {
             }
             return answered;
         }
-        while let Some(index) = self.next_served() {
-            let request = self.waiters[index].request;
-            self.take(&request);
-            self.waiters[index].answer = Some(Ok(()));
-            answered = true;
-        }
-        // Refuse the latest of those who can never be served, one at a time: what it keeps may come back now.
-        while let Some(&index) = self.stranded().last() {
+        loop {
+            while let Some(index) = self.next_served() {
+                let request = self.waiters[index].request;
+                self.take(&request);
+                self.waiters[index].answer = Some(Ok(()));
+                answered = true;
+            }
+            // Refuse the latest of those who can never be served, one at a time: what it keeps may come back
+            // now, and those it stood before may be next.
+            let Some(&index) = self.stranded(None).last() else {
+                return answered;
+            };
             let refused = self.deadlock(&self.waiters[index].request);
             self.waiters[index].answer = Some(Err(refused));
             answered = true;
         }
-        answered
     }
 
     fn take(&mut self, request: &Request) {
@@ -256,15 +259,19 @@ impl State {
     /// somebody who does not fit wait their turn.
     fn next_served(&self) -> Option<usize> {
         let room = self.room();
-        // Bytes spoken for by those passed over; a privileged one blocks everybody behind it.
+        // Somebody who waits for ordinary bytes blocks those behind it who do; one of the reserve, all.
         let (mut all_blocked, mut ordinary_blocked) = (false, false);
         for grower in [true, false] {
             for (index, waiter) in self.waiting().filter(|(_, w)| w.request.grower == grower) {
                 let request = &waiter.request;
                 let privileged = self.is_privileged(request.account);
                 let blocked = !grower && (all_blocked || (ordinary_blocked && !privileged));
-                let fits = request.bytes <= room.of(privileged);
-                if !blocked && fits && (!request.pinned || self.safe_without(index)) {
+                // Bytes that stay are granted only when nobody is stranded by it. Until then they stand in
+                // nobody's way, for the others have to go first.
+                if request.pinned && !self.stranded(Some(request)).is_empty() {
+                    continue;
+                }
+                if !blocked && request.bytes <= room.of(privileged) {
                     return Some(index);
                 }
                 all_blocked |= privileged;
@@ -286,27 +293,36 @@ impl State {
 
     /// The waiters that can never be served, by the banker's reckoning: start from what is free or can come
     /// back from those who run, let everybody who fits finish and give back what it keeps, repeat. Waiters
-    /// whose bytes will stay go last, when there is the most room.
-    fn stranded(&self) -> Vec<usize> {
+    /// whose bytes will stay go last, when there is the most room. With `pinned`, supposing that this request,
+    /// whose bytes stay, is granted before all others.
+    fn stranded(&self, pinned: Option<&Request>) -> Vec<usize> {
         let mut room = self.room();
         for account in &self.accounts {
             room.add(account.held - account.pinned, account.privileged);
         }
-        let mut left: Vec<usize> = self.waiting().map(|(index, _)| index).collect();
+        if let Some(request) = pinned {
+            room.take(request.bytes, self.is_privileged(request.account));
+        }
+        let others = |waiter: &Waiter| pinned.is_none_or(|pinned| !std::ptr::eq(pinned, &waiter.request));
+        let mut left: Vec<usize> = self
+            .waiting()
+            .filter(|(_, waiter)| others(waiter))
+            .map(|(index, _)| index)
+            .collect();
         for &index in &left {
             let request = &self.waiters[index].request;
             room.take(request.keeps_ordinary, false);
             room.take(request.keeps_privileged, true);
         }
-        for pinned in [false, true] {
+        for stays in [false, true] {
             loop {
                 let before = left.len();
                 left.retain(|&index| {
                     let request = &self.waiters[index].request;
                     let privileged = self.is_privileged(request.account);
-                    let served = request.pinned == pinned && request.bytes <= room.of(privileged);
+                    let served = request.pinned == stays && request.bytes <= room.of(privileged);
                     if served {
-                        if pinned {
+                        if stays {
                             room.take(request.bytes, privileged);
                         }
                         room.add(request.keeps_ordinary, false);
@@ -322,49 +338,6 @@ impl State {
         left
     }
 
-    /// Whether all others could still be served once this waiter has its bytes for good.
-    fn safe_without(&self, index: usize) -> bool {
-        let mut after = self.copy_for_reckoning();
-        let request = after.waiters.remove(index).request;
-        after.take(&request);
-        after.stranded().is_empty()
-    }
-
-    fn safe_after_pinned(&self, request: &Request) -> bool {
-        if self.waiting().next().is_none() {
-            return true;
-        }
-        let mut after = self.copy_for_reckoning();
-        after.take(request);
-        after.stranded().is_empty()
-    }
-
-    /// The amounts alone. Only growing pinned grants need this, so its cost does not matter.
-    fn copy_for_reckoning(&self) -> State {
-        let accounts = self
-            .accounts
-            .iter()
-            .map(|a| Account {
-                name: String::new(),
-                ..*a
-            })
-            .collect();
-        let waiters = self
-            .waiters
-            .iter()
-            .map(|w| Waiter {
-                ticket: w.ticket,
-                request: w.request,
-                answer: w.answer.clone(),
-            })
-            .collect();
-        State {
-            accounts,
-            waiters,
-            ..*self
-        }
-    }
-
     fn waiting(&self) -> impl Iterator<Item = (usize, &Waiter)> {
         self.waiters
             .iter()
@@ -377,11 +350,7 @@ impl State {
             return Err(self.closed_refusal(request));
         }
         let privileged = self.is_privileged(request.account);
-        let keeps = if privileged {
-            request.keeps_privileged
-        } else {
-            request.keeps_ordinary
-        };
+        let keeps = request.keeps_ordinary + if privileged { request.keeps_privileged } else { 0 };
         let asked = request.bytes.saturating_add(keeps);
         let budget = self.ceiling(privileged);
         if asked > budget {
