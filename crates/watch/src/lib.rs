@@ -1,1 +1,44 @@
-//! The supervisor: starts a job, holds it under the line, records it, and outlives it
+//! The supervisor: starts a job, holds it under the line, records it, and outlives it.
+//!
+//! [`supervise`] starts a worker as a child in its own process group and, where the kernel lets us, in
+//! its own cgroup with the budget as its limit ([`Confinement`]); elsewhere it samples the worker's memory
+//! and stops it at the line. Events come over a pipe ([`Event`]), output is time-stamped into the run's
+//! log, memory goes into the flight recorder, and the run store learns how it ended ([`Ended`]). However
+//! the worker ends, nothing is left behind: no process of its group, no cgroup, no run that looks alive.
+//!
+//! What a supervisor that was itself killed leaves behind is found and closed by the next command:
+//! [`close_orphans`].
+//!
+//! The supervisor stays small and never waits for anyone without a bound: it must outlive the crash of
+//! what it watches, so it links no trainer and no data reader.
+
+mod error;
+mod event;
+mod wire;
+
+mod ended;
+mod job;
+mod supervise;
+
+mod attend;
+mod queue;
+mod recorder;
+mod sampler;
+
+mod child;
+mod confine;
+mod oom_score;
+mod signals;
+
+mod identity;
+mod recover;
+
+pub use confine::Confinement;
+pub use ended::{Ended, Exit, OverLine};
+pub use error::{Error, Result};
+pub use event::{Done, Event, Failure, WIRE_VERSION};
+pub use identity::{boot_id, process_ref, this_process};
+pub use job::{Job, Output, RecordedRun, StopReason, Update};
+pub use recover::close_orphans;
+pub use supervise::supervise;
+pub use wire::EventWriter;

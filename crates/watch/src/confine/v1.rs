@@ -1,0 +1,33 @@
+//! cgroup v1: a child of our own memory cgroup, which takes root.
+
+use std::path::Path;
+
+use tidegate_memory::CgroupVersion;
+
+use super::{Group, control, make, remove_group, v2, whole_pages};
+
+pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
+    let path = own.join(name);
+    make(&path)?;
+    let limited = set_limit(&path, limit).and_then(|()| {
+        Group::adopt(path.clone(), CgroupVersion::V1, v2::Undo::default())
+            .map_err(|error| format!("cannot open cgroup.procs of {}: {error}", path.display()))
+    });
+    if limited.is_err() {
+        let _ = remove_group(&path);
+    }
+    limited
+}
+
+fn set_limit(path: &Path, limit: u64) -> Result<(), String> {
+    let limit = whole_pages(limit).to_string();
+    // memory before memory and swap: the kernel refuses a sum below the part.
+    control(path, "memory.limit_in_bytes", &limit)?;
+    if path.join("memory.memsw.limit_in_bytes").exists() {
+        control(path, "memory.memsw.limit_in_bytes", &limit)?;
+    } else if path.join("memory.swappiness").exists() {
+        // Without swap accounting the next best is not to swap this group at all.
+        let _ = control(path, "memory.swappiness", "0");
+    }
+    Ok(())
+}

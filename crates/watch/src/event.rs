@@ -1,0 +1,235 @@
+//! The wire between a worker and its supervisor: JSON lines over a pipe, typed and versioned.
+//!
+//! The first line is a [`Event::Hello`] with the version of the wire. A supervisor refuses a version that
+//! it does not know; within a version, events and fields may be added, and an event that an older
+//! supervisor has never heard of arrives as [`Event::Unknown`] and is ignored.
+//!
+//! Numbers that are not finite have no JSON: a loss of NaN travels as `null` and arrives as `None` or NaN.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The version of the wire that this build speaks.
+pub const WIRE_VERSION: u32 = 1;
+
+/// One line from the worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Always first.
+    Hello {
+        version: u32,
+        pid: i32,
+    },
+    /// Who will hold what, before the data is read.
+    Plan {
+        holders: Vec<(String, u64)>,
+        needs: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        target: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rows: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data_bytes: Option<u64>,
+    },
+    Notice {
+        text: String,
+    },
+    Warning {
+        text: String,
+    },
+    Progress {
+        epoch: u32,
+        epochs: u32,
+        /// Batches or updates so far, over all epochs.
+        #[serde(default)]
+        step: u64,
+        done_bytes: u64,
+        #[serde(default)]
+        total_bytes: Option<u64>,
+        rows: u64,
+        #[serde(default, deserialize_with = "nullable")]
+        rows_per_second: f64,
+        #[serde(default)]
+        loss: Option<f64>,
+        /// What is being done, where it is not training: `fit`, `evaluate`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<String>,
+    },
+    /// A snapshot of the worker's ledger; holders as (name, used, peak).
+    Ledger {
+        used: u64,
+        peak: u64,
+        budget: u64,
+        #[serde(default)]
+        holders: Vec<(String, u64, u64)>,
+    },
+    Metric {
+        epoch: u32,
+        step: u64,
+        name: String,
+        #[serde(deserialize_with = "nullable")]
+        value: f64,
+    },
+    Checkpoint {
+        epoch: u32,
+        step: u64,
+        #[serde(default)]
+        bytes: Option<u64>,
+    },
+    /// The work is complete; the worker exits with 0 next.
+    Done(Done),
+    /// The worker was asked to stop and did so in good order.
+    Stopped {
+        epoch: u32,
+        step: u64,
+        /// Whether a checkpoint holds what was done.
+        checkpoint: bool,
+    },
+    Failed(Failure),
+    /// An event of a newer worker.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// What a worker says at the end. The headline metric is what `runs` lists.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub rows: Option<u64>,
+    #[serde(default)]
+    pub data_bytes: Option<u64>,
+    #[serde(default)]
+    pub metric_name: Option<String>,
+    #[serde(default)]
+    pub metric_value: Option<f64>,
+    #[serde(default)]
+    pub baseline_value: Option<f64>,
+    /// Anything else that the command line wants to print; not looked into here.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub details: serde_json::Value,
+}
+
+/// Why a worker gave up, in its own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub message: String,
+    #[serde(default)]
+    pub hint: Option<String>,
+    /// The request was wrong, not the run: exit code 2.
+    #[serde(default)]
+    pub usage: bool,
+}
+
+fn nullable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+impl Event {
+    /// The line that opens the wire.
+    pub fn hello() -> Event {
+        Event::Hello {
+            version: WIRE_VERSION,
+            pid: std::process::id().cast_signed(),
+        }
+    }
+
+    /// Reads one line; `Err` says what is wrong with it.
+    pub fn parse(line: &[u8]) -> Result<Event, String> {
+        serde_json::from_slice(line).map_err(|error| error.to_string())
+    }
+
+    /// Writes one line, newline included. An [`Event::Unknown`] has no line.
+    pub fn to_line(&self) -> Option<Vec<u8>> {
+        let mut line = serde_json::to_vec(self).ok()?;
+        line.push(b'\n');
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(event: Event, line: &str) {
+        let written = event.to_line().unwrap();
+        assert_eq!(String::from_utf8(written).unwrap().trim_end(), line);
+        assert_eq!(Event::parse(line.as_bytes()).unwrap(), event);
+    }
+
+    #[test]
+    fn the_lines_are_what_other_versions_expect() {
+        check(
+            Event::Hello { version: 1, pid: 7 },
+            r#"{"event":"hello","version":1,"pid":7}"#,
+        );
+        check(
+            Event::Notice { text: "a\nb".into() },
+            r#"{"event":"notice","text":"a\nb"}"#,
+        );
+        check(
+            Event::Failed(Failure {
+                message: "no".into(),
+                hint: None,
+                usage: true,
+            }),
+            r#"{"event":"failed","message":"no","hint":null,"usage":true}"#,
+        );
+        check(
+            Event::Ledger {
+                used: 1,
+                peak: 2,
+                budget: 3,
+                holders: vec![("data".into(), 1, 2)],
+            },
+            r#"{"event":"ledger","used":1,"peak":2,"budget":3,"holders":[["data",1,2]]}"#,
+        );
+    }
+
+    #[test]
+    fn a_newer_worker_may_say_more() {
+        assert_eq!(
+            Event::parse(br#"{"event":"dream","of":{"sheep":[1]}}"#).unwrap(),
+            Event::Unknown
+        );
+        assert_eq!(
+            Event::parse(br#"{"event":"warning","text":"x","since":3}"#).unwrap(),
+            Event::Warning { text: "x".into() }
+        );
+    }
+
+    #[test]
+    fn a_metric_that_is_not_a_number_stays_one() {
+        let event = Event::Metric {
+            epoch: 1,
+            step: 2,
+            name: "loss".into(),
+            value: f64::NAN,
+        };
+        let Ok(Event::Metric { value, .. }) = Event::parse(&event.to_line().unwrap()) else {
+            panic!()
+        };
+        assert!(value.is_nan());
+    }
+
+    #[test]
+    fn junk_is_an_error_and_not_a_panic() {
+        for junk in [
+            "",
+            "{}",
+            "null",
+            "[1]",
+            "{\"event\":1}",
+            "{\"event\":\"hello\"}",
+            "\u{0}",
+            "{\"event\":",
+        ] {
+            assert!(Event::parse(junk.as_bytes()).is_err(), "{junk:?}");
+        }
+    }
+}

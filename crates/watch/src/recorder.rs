@@ -1,0 +1,85 @@
+//! What of a run is kept on disk while it runs: its log, and its memory at a rate that stays small.
+
+use tidegate_runs::{FlightHeader, FlightRecord, FlightWriter, LogWriter, Stream, now_ms};
+
+use crate::job::RecordedRun;
+
+/// Every sample of the first minute is kept; after it, one a second and those that moved. A day is then
+/// about 12 MB instead of 124.
+const DENSE_MS: u64 = 60_000;
+const SPARSE_MS: u64 = 1_000;
+/// A move is 1% of the line, or of the last figure without one.
+const MOVE: u64 = 100;
+
+/// The files of one run. Without a run, everything is a no-op.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    flight: Option<FlightWriter>,
+    log: Option<LogWriter>,
+    last: Option<FlightRecord>,
+}
+
+impl Recorder {
+    /// Opens what can be opened; what cannot is said and does without. A record is no reason to refuse
+    /// to train.
+    pub(crate) fn open(run: Option<RecordedRun<'_>>, mut trouble: impl FnMut(String)) -> Recorder {
+        let Some(run) = run else {
+            return Recorder::default();
+        };
+        let dir = run.store.run_dir(run.id);
+        let header = FlightHeader {
+            run_id: run.id.to_string(),
+            start_ms: now_ms(),
+        };
+        let mut told = |error: tidegate_runs::Error| trouble(describe(&error));
+        Recorder {
+            flight: FlightWriter::create(&dir.flight(), &header)
+                .map_err(&mut told)
+                .ok(),
+            log: LogWriter::open(&dir.log()).map_err(&mut told).ok(),
+            last: None,
+        }
+    }
+
+    /// Keeps a sample if it is due or has something to say.
+    pub(crate) fn sample(&mut self, record: &FlightRecord, trouble: impl FnMut(String)) {
+        let due = self.last.is_none_or(|last| {
+            record.time_ms < DENSE_MS
+                || record.time_ms >= last.time_ms + SPARSE_MS
+                || record.oom_kills != last.oom_kills
+                || moved(last.resident, record.resident, record.budget)
+                || moved(last.cgroup_usage, record.cgroup_usage, record.budget)
+        });
+        if due {
+            self.keep(record, trouble);
+        }
+    }
+
+    pub(crate) fn keep(&mut self, record: &FlightRecord, mut trouble: impl FnMut(String)) {
+        self.last = Some(*record);
+        if let Some(Err(error)) = self.flight.as_mut().map(|flight| flight.append(record)) {
+            trouble(describe(&error));
+        }
+    }
+
+    pub(crate) fn log(&mut self, stream: Stream, line: &[u8], mut trouble: impl FnMut(String)) {
+        if let Some(Err(error)) = self.log.as_mut().map(|log| log.line(stream, line)) {
+            trouble(describe(&error));
+        }
+    }
+}
+
+/// An error with its cause, as one line: warnings have no chain.
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", describe(source)),
+        None => error.to_string(),
+    }
+}
+
+fn moved(before: Option<u64>, now: Option<u64>, line: Option<u64>) -> bool {
+    match (before, now) {
+        (Some(before), Some(now)) => before.abs_diff(now) > line.unwrap_or(before) / MOVE,
+        (before, now) => before != now,
+    }
+}

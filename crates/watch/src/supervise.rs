@@ -1,0 +1,242 @@
+//! Supervising one job from start to end.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tidegate_memory::{Host, process_status};
+use tidegate_runs::{Metric, Outcome, Started, Status, Summary};
+
+use crate::attend::{Attend, Parts};
+use crate::child::{self, Child};
+use crate::confine::Confinement;
+use crate::ended::Ended;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::identity::{boot_id, process_ref, this_process};
+use crate::job::{Job, RecordedRun, Update};
+use crate::queue::{Item, Queue};
+use crate::recorder::{Recorder, describe};
+use crate::sampler::Sampler;
+use crate::signals::Signals;
+use crate::{oom_score, recorder};
+
+/// Stack of the attending thread: it only reads small files and lines.
+const STACK: usize = 256 * 1024;
+
+/// Starts the job, attends it to its end, and leaves nothing behind.
+///
+/// The caller's thread hears the updates and writes the run store, and may be as slow as it likes; another
+/// thread attends the worker. While this runs, SIGINT, SIGTERM and SIGHUP to this process stop the worker:
+/// the first asks it to save and end (SIGTERM, then SIGKILL after the grace), the second kills it.
+///
+/// An error means that there was no worker; everything that happens to a worker is in [`Ended`]. Either
+/// way a recorded run is closed.
+pub fn supervise(host: &Host, job: Job<'_>, on_event: &mut dyn FnMut(Update<'_>)) -> Result<Ended> {
+    let run = job.run;
+    let ended = start_and_attend(host, &job, on_event);
+    let Some(run) = run else { return ended };
+    let outcome = match &ended {
+        Ok(ended) => ended.outcome(),
+        Err(error) => Outcome {
+            error: Some(describe(error)),
+            hint: error.hint(),
+            ..Outcome::new(Status::Failed)
+        },
+    };
+    if let Err(error) = run.store.finish(run.id, &outcome) {
+        on_event(Item::warning(describe(&error)).update());
+    }
+    ended
+}
+
+fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<'_>)) -> Result<Ended> {
+    // Before the worker exists, so that no Ctrl-C is lost.
+    let signals = Signals::install()?;
+    let _protection = oom_score::protect();
+    let mut confinement = Confinement::create(host, &group_id(job), job.limit_bytes);
+    let queue = Queue::default();
+    let resident_floor =
+        process_status(host, std::process::id().cast_signed()).and_then(|memory| memory.peak_resident);
+
+    let mut child = child::spawn(job, confinement.group().map(|group| group.procs()))?;
+    if let Some(error) = child.join_error.take() {
+        confinement.fall_back(format!("the worker could not join its cgroup: {error}"));
+    }
+    queue.push(Item::Started {
+        pid: child.pid,
+        containment: confinement.describe(),
+        cgroup: confinement.cgroup().map(Into::into),
+    });
+    let started = started(host, &child, &confinement);
+    let recorder = Recorder::open(job.run, |text| queue.push(Item::warning(text)));
+    let sampler = Sampler::new(host, child.pid, job.limit_bytes);
+    let pid = child.pid;
+    let attend = Attend::new(
+        job,
+        Parts {
+            child,
+            confinement: &mut confinement,
+            signals,
+            queue: &queue,
+            recorder,
+            sampler,
+            resident_floor,
+        },
+    );
+
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("attend".into())
+            .stack_size(STACK);
+        let attending = thread.spawn_scoped(scope, || {
+            // Also when the thread panics: the caller must not wait for a queue that nobody fills.
+            let _close = OnDrop(|| queue.close());
+            attend.run()
+        });
+        let attending = match attending {
+            Ok(attending) => attending,
+            Err(source) => {
+                abandon_child(pid);
+                return Err(Error::Os {
+                    action: "start a thread",
+                    source,
+                });
+            }
+        };
+        // A caller that panics must not leave a worker behind.
+        let abandon = OnDrop(|| queue.abandon());
+        let mut record = StoreWriter {
+            run: job.run,
+            started,
+            failed: false,
+        };
+        while let Some(item) = queue.pop() {
+            if let Some(trouble) = record.write(&item) {
+                on_event(Item::warning(trouble).update());
+            }
+            on_event(item.update());
+        }
+        std::mem::forget(abandon);
+        attending.join().map_err(|_| {
+            abandon_child(pid);
+            Error::Os {
+                action: "attend the worker",
+                source: std::io::Error::other("a bug in the supervisor"),
+            }
+        })
+    })
+}
+
+/// The name of the cgroup: the run's id, or something unique for a job without one.
+fn group_id(job: &Job<'_>) -> String {
+    static UNRECORDED: AtomicU32 = AtomicU32::new(0);
+    match job.run {
+        Some(run) => run.id.to_string(),
+        None => format!(
+            "p{}-{}",
+            std::process::id(),
+            UNRECORDED.fetch_add(1, Ordering::Relaxed)
+        ),
+    }
+}
+
+fn started(host: &Host, child: &Child, confinement: &Confinement) -> Option<Started> {
+    Some(Started {
+        supervisor: this_process(host)?,
+        worker: process_ref(host, child.pid)?,
+        containment: confinement.describe(),
+        cgroup: confinement.cgroup().map(Into::into),
+        boot_id: boot_id(),
+    })
+}
+
+/// The last resort when the attending thread could not do its work.
+fn abandon_child(pid: i32) {
+    // SAFETY: our own child, not waited for by anyone else; waiting after SIGKILL to it.
+    unsafe {
+        libc::kill(-pid, libc::SIGKILL);
+        libc::waitpid(pid, std::ptr::null_mut(), 0);
+    }
+}
+
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Writes what the store wants to know, on the caller's thread: a locked database may make a command
+/// wait, but not the thread that holds the line.
+struct StoreWriter<'a> {
+    run: Option<RecordedRun<'a>>,
+    started: Option<Started>,
+    failed: bool,
+}
+
+impl StoreWriter<'_> {
+    /// Says the first trouble, then stays quiet: a store that cannot be written must not end a run.
+    fn write(&mut self, item: &Item) -> Option<String> {
+        let RecordedRun { store, id } = self.run?;
+        let written = match item {
+            Item::Started { .. } => match self.started.take() {
+                Some(started) => store.started(id, &started),
+                None => Ok(()),
+            },
+            Item::Event(Event::Plan {
+                model,
+                target,
+                rows,
+                data_bytes,
+                needs,
+                ..
+            }) => {
+                let (model, target) = (model.clone(), target.clone());
+                let needs_bytes = Some(*needs);
+                store.update(
+                    id,
+                    &Summary {
+                        model,
+                        target,
+                        rows: *rows,
+                        data_bytes: *data_bytes,
+                        needs_bytes,
+                    },
+                )
+            }
+            Item::Event(Event::Done(done)) => {
+                let (model, rows, data_bytes) = (done.model.clone(), done.rows, done.data_bytes);
+                store.update(
+                    id,
+                    &Summary {
+                        model,
+                        rows,
+                        data_bytes,
+                        ..Summary::default()
+                    },
+                )
+            }
+            Item::Event(Event::Metric {
+                epoch,
+                step,
+                name,
+                value,
+            }) => {
+                let (name, value) = (name.clone(), *value);
+                store.metric(
+                    id,
+                    &Metric {
+                        epoch: *epoch,
+                        step: *step,
+                        name,
+                        value,
+                    },
+                )
+            }
+            _ => Ok(()),
+        };
+        let error = written.err()?;
+        let first = !std::mem::replace(&mut self.failed, true);
+        first.then(|| recorder::describe(&error))
+    }
+}
