@@ -1,0 +1,6 @@
+//! The run store as its users meet it: several commands at once, killed writers, damaged files.
+
+mod flight;
+mod log;
+mod store;
+mod writers;
