@@ -256,7 +256,7 @@ fn cgroup_bounds(host: &Host, hierarchy: &Hierarchy, bounds: &mut Vec<Bound>) {
     }
     if let Some(hidden) = hierarchy.hidden(host) {
         let name = format!(
-            "cgroup {version} ancestors above {}",
+            "cgroup {version} levels outside {}",
             hierarchy.mount_point.display()
         );
         bounds.push(Bound::new(kind, name, Limit::Unavailable(hidden)));

@@ -53,7 +53,8 @@ pub struct CgroupEvents {
     pub oom_kill: Option<u64>,
     /// Times the limit was reached and nothing could be reclaimed (v2).
     pub oom: Option<u64>,
-    /// Times usage was about to cross the limit (v1: `memory.failcnt`).
+    /// Times usage was about to cross the limit (v1: `memory.failcnt` and `memory.memsw.failcnt`). Zero proves
+    /// nothing on v1: Linux 6.18 was seen to leave both at zero while it killed.
     pub max: Option<u64>,
     /// Times it was throttled above `memory.high` (v2).
     pub high: Option<u64>,
@@ -153,7 +154,11 @@ impl Cgroup {
                     .text("memory.oom_control")
                     .and_then(|text| line_value(&text, "oom_kill")),
                 oom: None,
-                max: self.number("memory.failcnt"),
+                // Where swap is counted, memory and swap together are charged first, and fail there.
+                max: [self.number("memory.failcnt"), self.number("memory.memsw.failcnt")]
+                    .into_iter()
+                    .flatten()
+                    .reduce(u64::saturating_add),
                 high: None,
             },
         }

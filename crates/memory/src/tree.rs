@@ -58,12 +58,10 @@ pub fn process_tree(host: &Host, root_pid: i32) -> Vec<i32> {
 /// The children of each thread of `pid`. No children when it has just gone; `None` where the kernel does
 /// not tell.
 fn children(host: &Host, pid: i32) -> Option<Vec<i32>> {
-    let Ok(tasks) = fs::read_dir(host.path(format!("proc/{pid}/task"))) else {
-        return Some(Vec::new());
-    };
+    let tasks = fs::read_dir(host.path(format!("proc/{pid}/task")));
     let mut found = Vec::new();
     let mut readable = false;
-    for task in tasks.flatten() {
+    for task in tasks.into_iter().flatten().flatten() {
         if let Ok(text) = crate::host::read(&task.path().join("children")) {
             readable = true;
             found.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
