@@ -165,12 +165,16 @@ impl<'a> Attend<'a> {
         if ready <= 0 {
             return;
         }
-        // From the back, so that closing a pipe moves none that is still to come.
-        for index in (0..self.pipes.len()).rev() {
+        let mut over = Vec::new();
+        for index in 0..self.pipes.len() {
             if fds[index].revents != 0 && !self.read(index) {
-                let mut pipe = self.pipes.remove(index);
-                pipe.lines.finish(|line| self.heard(pipe.source, &line));
+                over.push(index);
             }
+        }
+        // From the back, so that closing one moves none that is still to be closed.
+        for index in over.into_iter().rev() {
+            let mut pipe = self.pipes.remove(index);
+            pipe.lines.finish(|line| self.heard(pipe.source, &line));
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Job<'a> {
     pub output: Output,
     /// The line. `None`: nothing is enforced.
     pub limit_bytes: Option<u64>,
+    /// Hold the line with a cgroup where the kernel lets us; otherwise only watch.
+    pub confine: bool,
     /// Where to record it: flight, log, metrics and outcome.
     pub run: Option<RecordedRun<'a>>,
     /// Between asking the worker to stop and killing it.
@@ -43,6 +45,7 @@ impl Job<'_> {
             stdin: false,
             output: Output::Log,
             limit_bytes: None,
+            confine: true,
             run: None,
             grace: Duration::from_secs(30),
             sample_every: Duration::from_millis(100),

@@ -52,7 +52,12 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
     // Before the worker exists, so that no Ctrl-C is lost.
     let signals = Signals::install()?;
     let _protection = oom_score::protect();
-    let mut confinement = Confinement::create(host, &group_id(job), job.limit_bytes);
+    let mut confinement = match job.confine {
+        true => Confinement::create(host, &group_id(job), job.limit_bytes),
+        false => Confinement::Watched {
+            why: "no cgroup was wanted".into(),
+        },
+    };
     let queue = Queue::default();
     let resident_floor =
         process_status(host, std::process::id().cast_signed()).and_then(|memory| memory.peak_resident);

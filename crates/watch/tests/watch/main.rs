@@ -1,0 +1,11 @@
+//! The supervisor on small programs that finish, fail, hang, flood, crash and get killed.
+//!
+//! Every test ends with the same question: is anything left behind?
+
+mod ends;
+mod help;
+mod line;
+mod orphans;
+mod stops;
+mod v2;
+mod wire;

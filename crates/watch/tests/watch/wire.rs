@@ -1,0 +1,132 @@
+//! Workers that send nonsense, and callers that are slow or fall over.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use tidegate_memory::Host;
+use tidegate_watch::{Event, StopReason, Update, supervise};
+
+use crate::help::{DONE, Heard, SPEAK, foreign, run, run_with, worker};
+
+#[test]
+fn junk_between_events_is_a_warning() {
+    let (ended, heard) = run(worker(&format!(
+        r#"say 'not json'; say '{{"event":"warning"}}'; printf '\377\376\000\n' > $EVENTS; say ''
+           say '{{"event":"of a later version","x":[1,2]}}'; {DONE}"#
+    )));
+    assert_eq!(ended.exit_code(), 0, "{}", ended.explain());
+    assert_eq!(heard.warnings().len(), 3, "{:?}", heard.warnings());
+    assert!(heard.warnings()[0].contains("no event") && heard.warnings()[0].contains("not json"));
+}
+
+#[test]
+fn lines_of_a_million_characters_are_cut_not_kept() {
+    let (ended, heard) = run(worker(&format!(
+        "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo after
+         (head -c 1000000 /dev/zero | tr '\\0' y; echo) > $EVENTS; {DONE}"
+    )));
+    assert_eq!(ended.exit_code(), 0, "{}", ended.explain());
+    assert!(heard.output[0].1.len() < 70_000 && heard.output[0].1.contains("bytes more)"));
+    assert_eq!(heard.output[1].1, "after");
+    assert!(
+        heard.warnings()[0].contains("an event of 1000000 bytes is too long"),
+        "{:?}",
+        heard.warnings()
+    );
+}
+
+#[test]
+fn a_worker_of_another_version_is_refused() {
+    let mut job = worker("");
+    let script = r#"echo '{"event":"hello","version":99,"pid":1}' > /dev/fd/$2; sleep 75"#;
+    job.args = ["-c", script, "sh"].map(Into::into).to_vec();
+    let start = Instant::now();
+    let (ended, _) = run(job);
+    assert_eq!(
+        (ended.exit_code(), ended.stopped_by),
+        (1, Some(StopReason::ParentError))
+    );
+    assert!(ended.explain().contains("version 99"), "{}", ended.explain());
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn events_before_the_hello_are_refused() {
+    let mut job = worker("");
+    let script = r#"echo '{"event":"notice","text":"hi"}' > /dev/fd/$2; sleep 76"#;
+    job.args = ["-c", script, "sh"].map(Into::into).to_vec();
+    let (ended, _) = run(job);
+    assert_eq!(
+        (ended.exit_code(), ended.stopped_by),
+        (1, Some(StopReason::ParentError))
+    );
+    assert!(ended.explain().contains("before its hello"));
+}
+
+#[test]
+fn a_slow_caller_holds_nobody_up() {
+    // A flood of 200,000 lines to a caller that could take 200 a second.
+    let script = format!("seq 200000; {DONE}");
+    let start = Instant::now();
+    let (ended, heard) = run_with(worker(&script), |update| {
+        if let Update::Output { .. } = update {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    assert_eq!(ended.exit_code(), 0);
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(
+        heard.warnings().iter().any(|text| text.contains("too fast")),
+        "{:?}",
+        heard.warnings()
+    );
+    assert!(matches!(
+        heard.events.iter().find(|event| matches!(event, Event::Done(_))),
+        Some(Event::Done(done)) if done.metric_value == Some(0.9)
+    ));
+}
+
+#[test]
+fn a_caller_that_panics_leaves_no_worker() {
+    let mut heard = Heard::default();
+    let job = worker("sleep 77");
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        supervise(&Host::live(), job, &mut |update| {
+            let is_hello = matches!(update, Update::Event(Event::Hello { .. }));
+            heard.add(update);
+            assert!(!is_hello, "a bug in the caller");
+        })
+    }));
+    assert!(panicked.is_err());
+    heard.check_nothing_left();
+}
+
+#[test]
+fn a_flood_of_output_does_not_grow_the_supervisor() {
+    // 400 MB through the pipe; the queue and the buffers are bounded.
+    let before = resident();
+    let mut seen = 0u64;
+    let job = foreign("head -c 400000000 /dev/zero | tr '\\0' 'x' | fold -w 999");
+    let ended = supervise(&Host::live(), job, &mut |update| {
+        if let Update::Output { line, .. } = update {
+            seen += line.len() as u64;
+        }
+    });
+    assert_eq!(ended.unwrap().exit_code(), 0);
+    assert!(seen > 0);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 24 << 20, "grown by {grown} bytes, other tests included");
+}
+
+fn resident() -> u64 {
+    let host = Host::live();
+    tidegate_memory::process_status(&host, std::process::id().cast_signed())
+        .unwrap()
+        .resident
+        .unwrap()
+}
+
+#[test]
+fn the_preamble_of_these_tests_is_an_event() {
+    assert!(SPEAK.contains(r#"'{"event":"hello","version":1,"pid":1}'"#));
+}
