@@ -99,13 +99,20 @@ pub(crate) fn group_name(id: &str) -> String {
 }
 
 impl Group {
-    /// Takes over a cgroup that was just made and limited.
-    fn adopt(path: PathBuf, version: CgroupVersion, undo: v2::Undo) -> io::Result<Group> {
-        let procs = fs::OpenOptions::new()
+    /// Takes over a cgroup that was just made and limited; on failure it is removed.
+    fn adopt(path: PathBuf, version: CgroupVersion, mut undo: v2::Undo) -> Result<Group, String> {
+        // `create` for copies of the tree in tests; in a real one the file is always there.
+        let mut open = fs::OpenOptions::new();
+        let procs = open
             .write(true)
             .create(true)
             .truncate(false)
-            .open(path.join("cgroup.procs"))?;
+            .open(path.join("cgroup.procs"));
+        let procs = procs.map_err(|error| {
+            let _ = remove_group(&path);
+            undo.run();
+            format!("cannot open cgroup.procs of {}: {error}", path.display())
+        })?;
         let cgroup = Cgroup::at(path, version);
         let oom_kills_before = cgroup.events().oom_kill;
         Ok(Group {
@@ -238,7 +245,7 @@ fn whole_pages(bytes: u64) -> u64 {
     bytes / page * page
 }
 
-/// Writes a control file. `what` names the step in the reason that a person reads.
+/// Writes a control file, or says why not in words that a person reads.
 fn control(path: &Path, file: &str, value: &str) -> Result<(), String> {
     fs::write(path.join(file), value).map_err(|error| {
         let why = match error.raw_os_error() {

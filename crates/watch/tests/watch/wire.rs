@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tidegate_memory::Host;
 use tidegate_watch::{Event, StopReason, Update, supervise};
 
-use crate::help::{DONE, Heard, SPEAK, foreign, run, run_with, worker};
+use crate::help::{DONE, Heard, foreign, run, run_with, worker};
 
 #[test]
 fn junk_between_events_is_a_warning() {
@@ -124,9 +124,4 @@ fn resident() -> u64 {
         .unwrap()
         .resident
         .unwrap()
-}
-
-#[test]
-fn the_preamble_of_these_tests_is_an_event() {
-    assert!(SPEAK.contains(r#"'{"event":"hello","version":1,"pid":1}'"#));
 }
