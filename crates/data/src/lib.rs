@@ -1,1 +1,33 @@
-//! Sources, decoding and encoding: files in, batches out, every buffer granted by the ledger
+//! Sources, decoding and encoding: files in, batches out, every buffer granted by the ledger.
+//!
+//! The way of a row, in reading order:
+//!
+//! 1. [`Input`] opens a file and hands out its text in sequence, decompressed, without leaving it in
+//!    the page cache.
+//! 2. [`csv`] cuts the text into blocks of whole rows and walks their fields.
+//! 3. [`profile()`] looks at a bounded sample: the dialect, the columns, which of them hold numbers.
+//! 4. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
+//! 5. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
+//!    encoded on several threads and reach the model in the order of the file.
+
+pub mod batch;
+pub mod csv;
+pub mod encode;
+mod error;
+mod holdout;
+mod input;
+mod number;
+mod pass;
+mod pipeline;
+mod profile;
+pub mod table;
+pub mod target;
+
+pub use batch::Batch;
+pub use error::{Error, Fault, Result};
+pub use holdout::Holdout;
+pub use input::{Compression, Input};
+pub use number::{Number, parse_number};
+pub use pass::{Pass, PassOptions, PassPosition, RowCounts};
+pub use profile::{ColumnProfile, Profile, profile};
+pub use table::{BadRows, Table, TableOptions};

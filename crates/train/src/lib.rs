@@ -1,1 +1,21 @@
-//! Trainers, checkpoints and model folders
+//! Trainers, checkpoints and model folders.
+//!
+//! A trainer streams a [`tidegate_data::Table`] through a model within a [`tidegate_memory::Ledger`], says
+//! what happens through a [`Sink`] of typed [`Event`]s, and leaves a model folder ([`Model`]). It knows
+//! nothing of runs, processes or terminals.
+
+mod checkpoint;
+mod error;
+mod event;
+pub mod linear;
+mod metrics;
+mod model;
+mod predict;
+mod write;
+
+pub use checkpoint::Checkpoint;
+pub use error::{Error, Result};
+pub use event::{Event, Sink};
+pub use metrics::{Evaluator, Metric};
+pub use model::{Model, Report, RowReport};
+pub use predict::{Prediction, predict};

@@ -1,0 +1,279 @@
+//! What can be wrong with data, with the place where it is wrong and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use tidegate_memory::{Refused, format_bytes};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{}: no such file", path.display())]
+    NotFound { path: PathBuf },
+    #[error("{}: is a folder, not a file", path.display())]
+    Directory { path: PathBuf },
+    #[error("{}: is neither a file nor a folder", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{}: the file is empty", path.display())]
+    Empty { path: PathBuf },
+    #[error("{}: cannot be read", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: changed while it was being read", path.display())]
+    Changed { path: PathBuf },
+    #[error("{}: the {format} data is broken near byte {at}", path.display())]
+    Compressed {
+        path: PathBuf,
+        format: &'static str,
+        at: u64,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: decompressing it needs a window of {}, more than the budget has left", path.display(), format_bytes(*window))]
+    Window {
+        path: PathBuf,
+        window: u64,
+        #[source]
+        source: Refused,
+    },
+    #[error("{}: is not a text table: {what}", path.display())]
+    NotText { path: PathBuf, what: &'static str },
+    #[error("{}: holds a header and no rows", path.display())]
+    HeaderOnly { path: PathBuf },
+    #[error("{}:{line}: {fault}", path.display())]
+    BadRow { path: PathBuf, line: u64, fault: Fault },
+    #[error("{}: all {rows} rows are bad; the first is line {line}: {fault}", path.display())]
+    AllRowsBad {
+        path: PathBuf,
+        rows: u64,
+        line: u64,
+        fault: Fault,
+    },
+    #[error("{}:{line}: this row is larger than the memory left for it: over {} of {}", path.display(), format_bytes(*bytes), format_bytes(*budget))]
+    RowTooLarge {
+        path: PathBuf,
+        line: u64,
+        bytes: u64,
+        budget: u64,
+        in_quotes: bool,
+    },
+    #[error("{}:{line}: a quoted field starts on this row and never ends", path.display())]
+    UnclosedQuote { path: PathBuf, line: u64 },
+    #[error("{}: there is no column {name:?}", path.display())]
+    UnknownColumn {
+        path: PathBuf,
+        name: String,
+        columns: Vec<String>,
+    },
+    #[error("{}: the target {column:?} has no value in any row", path.display())]
+    TargetMissing { path: PathBuf, column: String },
+    #[error("{}: the target {column:?} has only one value, {value:?}", path.display())]
+    TargetConstant {
+        path: PathBuf,
+        column: String,
+        value: String,
+    },
+    #[error("{}: the target {column:?} holds text with more than two values: {}", path.display(), quoted(values))]
+    TargetText {
+        path: PathBuf,
+        column: String,
+        values: Vec<String>,
+    },
+    #[error("{}: the target {column:?} has more than two values: {}", path.display(), quoted(values))]
+    TargetNotBinary {
+        path: PathBuf,
+        column: String,
+        values: Vec<String>,
+    },
+    #[error("{}: no column but the target {target:?} holds numbers", path.display())]
+    NoFeatures {
+        path: PathBuf,
+        target: String,
+        text_columns: Vec<String>,
+    },
+    #[error("not enough memory for {what}")]
+    Memory {
+        what: &'static str,
+        #[source]
+        source: Refused,
+    },
+}
+
+/// What is wrong with one row.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Fault {
+    #[error("{found} fields where the table has {expected} columns")]
+    Ragged { expected: usize, found: usize },
+    #[error("column {column:?}: {value:?} is not a number")]
+    NotANumber { column: String, value: String },
+    #[error("column {column:?}: {value:?} is infinite")]
+    Infinite { column: String, value: String },
+    #[error("column {column:?}: bytes that are not UTF-8")]
+    NotUtf8 { column: String },
+    #[error("target {column:?}: {value:?} is a third value beside {negative:?} and {positive:?}")]
+    ThirdValue {
+        column: String,
+        value: String,
+        negative: String,
+        positive: String,
+    },
+    #[error("target {column:?}: {value:?} is not a number")]
+    TargetNotANumber { column: String, value: String },
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Error::NotFound { .. } => "check the path".into(),
+            Error::Directory { .. } => "name one CSV file in it".into(),
+            Error::NotAFile { .. } => "write the data to a file first: every epoch reads it again".into(),
+            Error::Empty { .. } | Error::HeaderOnly { .. } => {
+                "check what wrote the file; if the first row is data, say --header no".into()
+            }
+            Error::Unreadable { .. } => return None,
+            Error::Changed { .. } => "train on a copy, or wait until the file is complete".into(),
+            Error::Compressed { .. } => "the file is cut off or damaged: copy or compress it again".into(),
+            Error::Window { .. } => "give more --memory, or compress it again without --long".into(),
+            Error::NotText { .. } => "give a CSV file: plain, gzip or zstd".into(),
+            Error::BadRow { fault, .. } | Error::AllRowsBad { fault, .. } => return fault.hint(),
+            Error::RowTooLarge { in_quotes: true, .. } | Error::UnclosedQuote { .. } => {
+                "a quote may be missing its partner; if quotes mean nothing in this file, say --quote none"
+                    .into()
+            }
+            Error::RowTooLarge { bytes, .. } => {
+                format!(
+                    "give more --memory (at least {}), or check that the file has line ends",
+                    format_bytes(bytes * 4)
+                )
+            }
+            Error::UnknownColumn { name, columns, .. } => match nearest(name, columns) {
+                Some(near) => format!("did you mean {near:?}? The columns are {}", quoted(columns)),
+                None => format!("the columns are {}", quoted(columns)),
+            },
+            Error::TargetMissing { .. } => "choose another --target".into(),
+            Error::TargetConstant { .. } => {
+                "there is nothing to learn: choose another --target, or check how the file was filtered"
+                    .into()
+            }
+            Error::TargetText { .. } => {
+                "a linear model predicts a number or one of two values: choose another --target".into()
+            }
+            Error::TargetNotBinary { .. } => "for a number say --task regression".into(),
+            Error::NoFeatures { text_columns, .. } if !text_columns.is_empty() => {
+                format!(
+                    "a linear model reads numeric columns; these hold text: {}",
+                    quoted(text_columns)
+                )
+            }
+            Error::NoFeatures { .. } => {
+                "if all fields ended up in one column, name the separator: --delimiter ';'".into()
+            }
+            Error::Memory { .. } => "give more --memory".into(),
+        };
+        Some(hint)
+    }
+
+    /// Whether the request was wrong rather than the data: a path, a name, a choice.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Error::NotFound { .. }
+                | Error::Directory { .. }
+                | Error::NotAFile { .. }
+                | Error::UnknownColumn { .. }
+        )
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(source: Refused) -> Error {
+        Error::Memory {
+            what: "reading the data",
+            source,
+        }
+    }
+}
+
+impl Fault {
+    pub fn hint(&self) -> Option<String> {
+        Some(
+            match self {
+                Fault::Ragged { .. } => {
+                    "mend the row, name the separator with --delimiter, or leave such rows out: --bad-rows skip"
+                }
+                Fault::NotUtf8 { .. } => {
+                    "convert the file (iconv -f latin1 -t utf-8), or leave such rows out: --bad-rows skip"
+                }
+                Fault::ThirdValue { .. } => {
+                    "if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip"
+                }
+                Fault::NotANumber { .. } | Fault::Infinite { .. } | Fault::TargetNotANumber { .. } => {
+                    "mend the value, name the word for missing values (--missing WORD), \
+                     or leave such rows out: --bad-rows skip"
+                }
+            }
+            .into(),
+        )
+    }
+}
+
+/// A few names in quotes, and how many more there are.
+fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let mut text = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| format!("{name:?}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+/// The name that a person most likely meant: the smallest number of edits, at most a third of its length.
+fn nearest<'a>(name: &str, columns: &'a [String]) -> Option<&'a String> {
+    columns
+        .iter()
+        .map(|column| (edits(&name.to_lowercase(), &column.to_lowercase()), column))
+        .filter(|(distance, column)| *distance <= 1.max(column.chars().count().min(name.chars().count()) / 3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, column)| column)
+}
+
+/// Levenshtein distance over characters.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_the_one_meant() {
+        let columns: Vec<String> = ["price", "Target", "delayed"].map(String::from).to_vec();
+        assert_eq!(nearest("target", &columns).map(String::as_str), Some("Target"));
+        assert_eq!(nearest("delay", &columns), None);
+        assert_eq!(nearest("delayd", &columns).map(String::as_str), Some("delayed"));
+        assert_eq!(nearest("zzz", &columns), None);
+    }
+}

@@ -1,0 +1,312 @@
+//! A file as a sequence of text: opened once, decompressed on the way, dropped from the page cache.
+
+use std::fs::{File, Metadata};
+use std::io::{self, BufReader, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_memory::{Grant, Holder};
+
+use crate::{Error, Result};
+
+/// How a file is compressed, told from its first bytes rather than its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// A regular file that holds text, possibly compressed.
+#[derive(Debug, Clone)]
+pub struct Input {
+    path: PathBuf,
+    compression: Compression,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+/// Compressed input is read from disk in pieces of this size.
+const RAW_BUFFER: usize = 128 << 10;
+
+/// The working memory of a decoder apart from its window.
+const DECODER_BYTES: u64 = 512 << 10;
+
+impl Input {
+    /// Opens the file far enough to know that it exists, is not empty and how it is compressed.
+    pub fn open(path: &Path) -> Result<Input> {
+        let unreadable = |source| match io::Error::kind(&source) {
+            io::ErrorKind::NotFound => Error::NotFound { path: path.into() },
+            _ => Error::Unreadable {
+                path: path.into(),
+                source,
+            },
+        };
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
+        if metadata.is_dir() {
+            return Err(Error::Directory { path: path.into() });
+        }
+        if !metadata.is_file() {
+            return Err(Error::NotAFile { path: path.into() });
+        }
+        if metadata.len() == 0 {
+            return Err(Error::Empty { path: path.into() });
+        }
+        let file = File::open(path).map_err(unreadable)?;
+        let mut magic = [0u8; 4];
+        let read = file.read_at(&mut magic, 0).map_err(unreadable)?;
+        let compression = match &magic[..read] {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+            _ => Compression::Plain,
+        };
+        Ok(Input {
+            path: path.into(),
+            compression,
+            bytes: metadata.len(),
+            modified: modified(&metadata),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// The size of the file on disk.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Starts reading the text from its first byte. Refuses a file that changed since it was opened:
+    /// epochs over different data would not be epochs.
+    pub(crate) fn text(&self, holder: &Holder) -> Result<Text> {
+        let unreadable = |source| Error::Unreadable {
+            path: self.path.clone(),
+            source,
+        };
+        let file = File::open(&self.path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        if (metadata.len(), modified(&metadata)) != (self.bytes, self.modified) {
+            return Err(Error::Changed {
+                path: self.path.clone(),
+            });
+        }
+        let consumed = Arc::new(AtomicU64::new(0));
+        let raw = DroppingReader {
+            file,
+            offset: 0,
+            consumed: consumed.clone(),
+            uncached: true,
+        };
+        let (source, grant) = match self.compression {
+            Compression::Plain => (Source::Plain(raw), None),
+            Compression::Gzip => {
+                let grant = holder.try_grant(DECODER_BYTES)?;
+                let buffered = BufReader::with_capacity(RAW_BUFFER, raw);
+                (
+                    Source::Packed(Box::new(flate2::bufread::MultiGzDecoder::new(buffered))),
+                    Some(grant),
+                )
+            }
+            Compression::Zstd => {
+                let window = zstd_window(&raw.file).map_err(unreadable)?;
+                let grant = holder
+                    .try_grant(window + DECODER_BYTES)
+                    .map_err(|source| Error::Window {
+                        path: self.path.clone(),
+                        window,
+                        source,
+                    })?;
+                let buffered = BufReader::with_capacity(RAW_BUFFER, raw);
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered).map_err(unreadable)?;
+                let log = 64 - window.saturating_sub(1).leading_zeros();
+                decoder.window_log_max(log.clamp(10, 31)).map_err(unreadable)?;
+                (Source::Packed(Box::new(decoder)), Some(grant))
+            }
+        };
+        Ok(Text {
+            source,
+            consumed,
+            grant,
+            path: self.path.clone(),
+            compression: self.compression,
+        })
+    }
+
+    /// Reads up to `bytes.len()` bytes of a plain file at an offset, leaving nothing in the page cache.
+    pub(crate) fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> Result<usize> {
+        read_uncached(file, bytes, offset, &mut true).map_err(|source| Error::Unreadable {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+fn modified(metadata: &Metadata) -> (i64, i64) {
+    (metadata.mtime(), metadata.mtime_nsec())
+}
+
+/// The text of an [`Input`], read in sequence.
+pub(crate) struct Text {
+    source: Source,
+    consumed: Arc<AtomicU64>,
+    /// What the decompressor holds, for as long as it lives.
+    #[expect(dead_code, reason = "held for its drop")]
+    grant: Option<Grant>,
+    path: PathBuf,
+    compression: Compression,
+}
+
+enum Source {
+    Plain(DroppingReader),
+    Packed(Box<dyn Read + Send>),
+}
+
+impl Text {
+    /// Fills `bytes` as far as the text goes; fewer bytes than asked means the end.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let read = match &mut self.source {
+                Source::Plain(reader) => reader.read(&mut bytes[filled..]),
+                Source::Packed(reader) => reader.read(&mut bytes[filled..]),
+            };
+            match read {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(self.broken(source)),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Passes over the next `bytes` bytes of text: a seek in a plain file, decompression otherwise.
+    pub(crate) fn skip(&mut self, bytes: u64) -> Result<()> {
+        if let Source::Plain(reader) = &mut self.source {
+            reader.advance(bytes);
+            return Ok(());
+        }
+        let mut scrap = [0u8; 16 << 10];
+        let mut left = bytes;
+        while left > 0 {
+            let step = left.min(scrap.len() as u64) as usize;
+            if self.fill(&mut scrap[..step])? < step {
+                return Ok(());
+            }
+            left -= step as u64;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the file on disk read so far, for progress.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.consumed.load(Ordering::Relaxed)
+    }
+
+    fn broken(&self, source: io::Error) -> Error {
+        let (path, at) = (self.path.clone(), self.consumed());
+        match self.compression {
+            Compression::Plain => Error::Unreadable { path, source },
+            Compression::Gzip => Error::Compressed {
+                path,
+                format: "gzip",
+                at,
+                source,
+            },
+            Compression::Zstd => Error::Compressed {
+                path,
+                format: "zstd",
+                at,
+                source,
+            },
+        }
+    }
+}
+
+/// Reads a file in sequence without leaving it in the page cache, where it would count against the
+/// budget and push out what others need.
+struct DroppingReader {
+    file: File,
+    offset: u64,
+    consumed: Arc<AtomicU64>,
+    uncached: bool,
+}
+
+impl DroppingReader {
+    fn advance(&mut self, bytes: u64) {
+        self.offset += bytes;
+        self.consumed.store(self.offset, Ordering::Relaxed);
+    }
+}
+
+impl Read for DroppingReader {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = read_uncached(&self.file, bytes, self.offset, &mut self.uncached)?;
+        self.advance(read as u64);
+        Ok(read)
+    }
+}
+
+/// `RWF_DONTCACHE` (Linux 6.14): pages that were not cached before are dropped once copied, and pages
+/// that somebody else had cached are used and left alone.
+const RWF_DONTCACHE: libc::c_int = 0x80;
+
+fn read_uncached(file: &File, bytes: &mut [u8], offset: u64, supported: &mut bool) -> io::Result<usize> {
+    if *supported {
+        let part = libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
+        };
+        // SAFETY: `part` describes `bytes`, which is writable and outlives the call.
+        let read = unsafe { libc::preadv2(file.as_raw_fd(), &part, 1, offset as libc::off_t, RWF_DONTCACHE) };
+        if read >= 0 {
+            return Ok(read as usize);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => *supported = false,
+            _ => return Err(error),
+        }
+    }
+    let read = file.read_at(bytes, offset)?;
+    // SAFETY: a plain system call on an open descriptor; advice has no effect on memory we own.
+    unsafe {
+        libc::posix_fadvise(
+            file.as_raw_fd(),
+            offset as _,
+            read as _,
+            libc::POSIX_FADV_DONTNEED,
+        )
+    };
+    Ok(read)
+}
+
+/// The window that the first zstd frame asks a decoder to keep (RFC 8878, 3.1.1.1).
+fn zstd_window(file: &File) -> io::Result<u64> {
+    let mut header = [0u8; 18];
+    let read = file.read_at(&mut header, 0)?;
+    if read < 6 {
+        return Ok(0);
+    }
+    let descriptor = header[4];
+    let single_segment = descriptor & 0x20 != 0;
+    if !single_segment {
+        let (exponent, mantissa) = (u64::from(header[5] >> 3), u64::from(header[5] & 7));
+        let base = 1u64 << (10 + exponent);
+        return Ok(base + base / 8 * mantissa);
+    }
+    let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let start = 5 + dictionary_bytes;
+    let size_bytes = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let mut size = [0u8; 8];
+    size[..size_bytes].copy_from_slice(&header[start..start + size_bytes]);
+    Ok(u64::from_le_bytes(size) + if size_bytes == 2 { 256 } else { 0 })
+}

@@ -1,0 +1,292 @@
+//! A bounded look at a table before it is read: dialect, columns, which hold numbers, their moments.
+
+use std::collections::HashSet;
+use std::fs::File;
+
+use serde::{Deserialize, Serialize};
+use tidegate_memory::Holder;
+
+use crate::csv::blocks::{BlockReader, Cutter, Place, TextBuffer};
+use crate::csv::dialect::{self, first_rows};
+use crate::csv::rows::{RowSink, unquote, walk_rows};
+use crate::csv::{Dialect, DialectOptions, PADDING};
+use crate::number::{Number, is_missing, parse_number};
+use crate::{Compression, Error, Input, Result};
+
+/// Beside the first block, a plain file is looked at in this many places spread over it, so that a file
+/// sorted by its target, or with a late change of habits, does not fool us.
+const PLACES: u64 = 32;
+const PLACE_BYTES: usize = 64 << 10;
+/// Distinct values remembered of each column: enough to tell one, two and many.
+const DISTINCT: usize = 3;
+
+/// What a sample of a table says about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    pub dialect: Dialect,
+    pub columns: Vec<ColumnProfile>,
+    /// Rows looked at, and the bytes they took.
+    pub rows: u64,
+    pub bytes: u64,
+    /// The whole file was looked at.
+    pub complete: bool,
+}
+
+/// What a sample says about a column.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ColumnProfile {
+    pub name: String,
+    pub numbers: u64,
+    pub missing: u64,
+    pub text: u64,
+    /// Mean of the numbers.
+    pub mean: f64,
+    squares: f64,
+    /// The first distinct values, at most three.
+    pub distinct: Vec<String>,
+    /// The line of the first text value, where known.
+    pub first_text: Option<(u64, String)>,
+}
+
+impl ColumnProfile {
+    pub fn is_numeric(&self) -> bool {
+        self.numbers > 0 && self.text == 0
+    }
+
+    pub fn variance(&self) -> f64 {
+        if self.numbers > 1 {
+            self.squares / (self.numbers - 1) as f64
+        } else {
+            0.0
+        }
+    }
+
+    /// Takes in one value; Welford's update of the moments.
+    fn look(&mut self, field: &[u8], line: Option<u64>, words: &[String], quote: Option<u8>) {
+        let is_word = || words.iter().any(|word| word.as_bytes() == field.trim_ascii());
+        match parse_number(field) {
+            Number::Missing => self.missing += 1,
+            // A number may be the user's word for missing: -999 and the like.
+            Number::Value(_) if !words.is_empty() && is_word() => self.missing += 1,
+            Number::Value(value) => {
+                self.numbers += 1;
+                let delta = value - self.mean;
+                self.mean += delta / self.numbers as f64;
+                self.squares += delta * (value - self.mean);
+                self.remember(field, quote, |text| {
+                    parse_number(text.as_bytes()) == Number::Value(value)
+                });
+            }
+            Number::Infinite => self.numbers += 1,
+            Number::Text if is_word() => self.missing += 1,
+            Number::Text => {
+                self.text += 1;
+                if let (None, Some(line)) = (&self.first_text, line) {
+                    self.first_text = Some((line, unquote(field, quote)));
+                }
+                self.remember(field, quote, |text| text == unquote(field, quote));
+            }
+        }
+    }
+
+    fn remember(&mut self, field: &[u8], quote: Option<u8>, same: impl Fn(&str) -> bool) {
+        if self.distinct.len() < DISTINCT && !self.distinct.iter().any(|known| same(known)) {
+            self.distinct.push(unquote(field, quote));
+        }
+    }
+}
+
+/// Looks at a bounded sample of the file. `names` are columns that the user spoke of, `words` the user's
+/// own words for missing values.
+pub fn profile(
+    input: &Input,
+    options: &DialectOptions,
+    names: &[&str],
+    words: &[String],
+    holder: &Holder,
+    budget: u64,
+) -> Result<Profile> {
+    let mut buffer = TextBuffer::new(holder)?;
+    // The dialect decides where rows end and the first rows decide the dialect: read with the usual quote
+    // first, and once more where the file uses another.
+    let mut dialect = Dialect {
+        quote: options.quote.unwrap_or(Some(b'"')),
+        ..Dialect::default()
+    };
+    let mut first = read_first(input, &dialect, holder, budget, &mut buffer)?;
+    refuse_binary(input, &buffer)?;
+    let (padded, end) = buffer.padded();
+    let inferred = dialect::infer(padded, end, options, names);
+    if inferred.quote != dialect.quote || inferred.delimiter != dialect.delimiter {
+        dialect = inferred.clone();
+        first = read_first(input, &dialect, holder, budget, &mut buffer)?;
+    }
+    dialect = inferred;
+
+    let (padded, end) = buffer.padded();
+    let top = first_rows(padded, end, &dialect);
+    let Some(top) = top.first() else {
+        return Err(Error::Empty {
+            path: input.path().into(),
+        });
+    };
+    let columns = name_columns(top, dialect.header);
+    let mut sample = Sample {
+        dialect: dialect.clone(),
+        words,
+        columns: columns
+            .into_iter()
+            .map(|name| ColumnProfile {
+                name,
+                ..ColumnProfile::default()
+            })
+            .collect(),
+        skip_first: dialect.header,
+        lines_known: true,
+        line: 0,
+        fields: Vec::new(),
+        rows: 0,
+        bytes: 0,
+    };
+    walk_rows(padded, end, first.line, &dialect, &mut sample);
+    let complete =
+        first.consumed >= input.bytes() && end as u64 + PADDING as u64 <= TextBuffer::bytes_needed();
+    if input.compression() == Compression::Plain && !complete {
+        sample.lines_known = false;
+        look_around(input, &mut buffer, &mut sample)?;
+    }
+    if sample.rows == 0 && complete && dialect.header {
+        return Err(Error::HeaderOnly {
+            path: input.path().into(),
+        });
+    }
+    Ok(Profile {
+        dialect,
+        columns: sample.columns,
+        rows: sample.rows,
+        bytes: sample.bytes,
+        complete,
+    })
+}
+
+fn read_first(
+    input: &Input,
+    dialect: &Dialect,
+    holder: &Holder,
+    budget: u64,
+    buffer: &mut TextBuffer,
+) -> Result<Place> {
+    let mut reader = BlockReader::new(input, dialect, holder, budget, None)?;
+    let place = reader.read(buffer, &mut || false)?;
+    place.ok_or_else(|| Error::Empty {
+        path: input.path().into(),
+    })
+}
+
+/// Known formats that are not text, and anything with a zero byte in it.
+fn refuse_binary(input: &Input, buffer: &TextBuffer) -> Result<()> {
+    let (padded, end) = buffer.padded();
+    let text = &padded[..end];
+    let what = match text {
+        [b'P', b'A', b'R', b'1', ..] => "it is a Parquet file",
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => "it is an Arrow file",
+        [b'P', b'K', 3, 4, ..] => "it is a zip archive or a spreadsheet",
+        [b'B', b'Z', b'h', ..] => "it is compressed with bzip2",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "it is compressed with xz",
+        [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => "it is an image",
+        [b'S', b'Q', b'L', b'i', b't', b'e', ..] => "it is an SQLite database",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 (convert it: iconv -f utf-16 -t utf-8)",
+        [b'%', b'P', b'D', b'F', ..] => "it is a PDF",
+        _ if memchr::memchr(0, text).is_some() => "it holds zero bytes",
+        _ => return Ok(()),
+    };
+    Err(Error::NotText {
+        path: input.path().into(),
+        what,
+    })
+}
+
+/// Names from the header, made unique (`x`, `x.1`), or `column_1`, `column_2`, …
+fn name_columns(top: &[String], header: bool) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let name = |(i, field): (usize, &String)| {
+        let base = if header && !field.is_empty() {
+            field.clone()
+        } else {
+            format!("column_{}", i + 1)
+        };
+        let mut copies = (1..).map(|copy| format!("{base}.{copy}"));
+        let mut name = base.clone();
+        while !taken.insert(name.clone()) {
+            name = copies.next().expect("numbers do not run out");
+        }
+        name
+    };
+    top.iter().enumerate().map(name).collect()
+}
+
+/// Looks at pieces spread over the rest of a plain file.
+fn look_around(input: &Input, buffer: &mut TextBuffer, sample: &mut Sample) -> Result<()> {
+    let file = File::open(input.path()).map_err(|source| Error::Unreadable {
+        path: input.path().into(),
+        source,
+    })?;
+    let dialect = sample.dialect.clone();
+    for i in 1..=PLACES {
+        let offset = input.bytes() / (PLACES + 1) * i;
+        let bytes = buffer.scratch();
+        let room = PLACE_BYTES.min(bytes.len() - PADDING);
+        let read = input.read_at(&file, &mut bytes[..room], offset)?;
+        let Some(start) = memchr::memchr(b'\n', &bytes[..read]).map(|i| i + 1) else {
+            continue;
+        };
+        let mut cutter = Cutter::default();
+        cutter.advance(&bytes[start..], read - start, &dialect, false);
+        let Some(cut) = cutter.last_row_end else { continue };
+        walk_rows(&bytes[start..], cut, 0, &dialect, sample);
+    }
+    Ok(())
+}
+
+/// Takes in rows that have the right number of fields; the others are the business of the real pass.
+struct Sample<'w> {
+    dialect: Dialect,
+    words: &'w [String],
+    columns: Vec<ColumnProfile>,
+    skip_first: bool,
+    lines_known: bool,
+    line: u64,
+    fields: Vec<(usize, usize)>,
+    rows: u64,
+    bytes: u64,
+}
+
+impl RowSink for Sample<'_> {
+    fn begin_row(&mut self, line: u64) {
+        self.line = line;
+        self.fields.clear();
+    }
+
+    fn field(&mut self, _column: usize, bytes: &[u8]) {
+        self.fields.push((bytes.as_ptr() as usize, bytes.len()));
+    }
+
+    fn end_row(&mut self, fields: usize, row: &[u8]) {
+        if std::mem::take(&mut self.skip_first) || fields != self.columns.len() {
+            return;
+        }
+        self.rows += 1;
+        self.bytes += row.len() as u64 + 1;
+        let line = self.lines_known.then_some(self.line);
+        let origin = row.as_ptr() as usize;
+        for (column, (start, len)) in self.columns.iter_mut().zip(&self.fields) {
+            let field = &row[start - origin..][..*len];
+            column.look(field, line, self.words, self.dialect.quote);
+        }
+    }
+}
+
+/// Whether a field is missing, by the usual words or the user's own.
+pub(crate) fn is_missing_or(field: &[u8], words: &[String]) -> bool {
+    is_missing(field) || words.iter().any(|word| word.as_bytes() == field.trim_ascii())
+}

@@ -1,0 +1,109 @@
+//! What can go wrong in a training.
+
+use std::io;
+use std::path::PathBuf;
+
+use tidegate_memory::{Refused, format_bytes};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Data(#[from] tidegate_data::Error),
+    #[error("this job needs {} and the budget is {}: {}", format_bytes(*least), format_bytes(*budget), parts(holders))]
+    BudgetTooSmall {
+        least: u64,
+        budget: u64,
+        holders: Vec<(String, u64)>,
+    },
+    #[error("not enough memory for {what}")]
+    Memory {
+        what: &'static str,
+        #[source]
+        source: Refused,
+    },
+    #[error("{}: no row can be used: {bad} bad, {without_target} without a target", path.display())]
+    NoRows {
+        path: PathBuf,
+        bad: u64,
+        without_target: u64,
+    },
+    #[error("the loss is no longer a finite number in epoch {epoch}")]
+    Diverged { epoch: u32 },
+    #[error("{}: cannot be written", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: is not a model folder", path.display())]
+    NotAModel {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: this file is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{}: was written by a newer version ({found}, this one knows {known})", path.display())]
+    Newer { path: PathBuf, found: u32, known: u32 },
+    #[error("the checkpoint was made with another {what}")]
+    OtherCheckpoint { what: &'static str },
+    /// Asked to stop; a checkpoint has been written if there was a place for it.
+    #[error("stopped in epoch {epoch}")]
+    Stopped { epoch: u32, checkpoint: bool },
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Data(error) => error.hint(),
+            Error::BudgetTooSmall { least, .. } => Some(format!(
+                "--memory {} is the least that would do",
+                megabytes(*least)
+            )),
+            Error::Memory { .. } => Some("give more --memory".into()),
+            Error::NoRows { .. } => {
+                Some("check --target, and run without --bad-rows skip to see the first bad row".into())
+            }
+            Error::Diverged { .. } => Some("check the data for extreme values".into()),
+            Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free some disk space, or choose another folder with --home".into())
+            }
+            Error::Write { .. } => {
+                Some("check the folder's permissions, or choose another with --home".into())
+            }
+            Error::NotAModel { .. } => {
+                Some("name a run (see `tidegate runs`) or a folder with a model.toml".into())
+            }
+            Error::Damaged { .. } => Some("train again, or restore the file from a copy".into()),
+            Error::Newer { .. } => Some("update tidegate".into()),
+            Error::OtherCheckpoint { .. } => Some("start a new training instead".into()),
+            Error::Stopped { .. } => None,
+        }
+    }
+
+    /// Whether the request was wrong rather than the data or the machine.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Error::Data(error) => error.is_usage(),
+            Error::BudgetTooSmall { .. } | Error::NotAModel { .. } | Error::OtherCheckpoint { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// A size that can be given to `--memory` and is not below `bytes`.
+fn megabytes(bytes: u64) -> String {
+    format!("{}MB", bytes.div_ceil(1_000_000))
+}
+
+fn parts(holders: &[(String, u64)]) -> String {
+    holders
+        .iter()
+        .map(|(name, bytes)| format!("{name} {}", format_bytes(*bytes)))
+        .collect::<Vec<_>>()
+        .join(" · ")
+}

@@ -1,0 +1,40 @@
+//! What a trainer says while it works.
+
+use crate::Metric;
+
+/// Something that happened in a training, in the order it happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// What the job will hold, before it holds it.
+    Plan {
+        holders: Vec<(String, u64)>,
+    },
+    /// A choice that a person may want to know.
+    Notice(String),
+    Progress {
+        epoch: u32,
+        epochs: u32,
+        /// Blocks of this epoch done so far.
+        step: u64,
+        /// Bytes of the file read in this epoch, of so many.
+        consumed: u64,
+        total: u64,
+        /// Rows seen in this epoch.
+        rows: u64,
+        /// Mean loss on the training rows of this epoch so far, before they were learned from.
+        loss: Option<f64>,
+    },
+    /// An epoch is over; metrics are of the rows held out, where they are at hand.
+    Epoch {
+        epoch: u32,
+        loss: f64,
+        metrics: Vec<Metric>,
+    },
+    Checkpoint {
+        epoch: u32,
+        step: u64,
+    },
+}
+
+/// Receives events. It is called on the training thread and should be quick.
+pub type Sink<'a> = dyn FnMut(Event) + 'a;

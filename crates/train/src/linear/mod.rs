@@ -1,0 +1,107 @@
+//! A linear model over standardised numeric columns: a number by least squares, or one of two values by
+//! logistic regression, with an L2 penalty.
+//!
+//! Nothing needs tuning. While the square of the width fits ([`FULL_WIDTH`]), the model is fitted by its
+//! curvature: the first epoch solves a small Newton problem per block with what was learned so far as prior
+//! (`streaming`), which for least squares is already the exact solution, and later epochs take exact Newton
+//! steps over the whole table (`newton`), so that a few passes reach what a solver in memory would. Wider
+//! tables are fitted by adaptive steps, one learning rate a weight (`adaptive`).
+//!
+//! Rows are learned from in the order of the file, blocks depend on the file alone, and sums are added in
+//! block order: neither threads nor budget change a bit of the result.
+
+mod adaptive;
+mod curvature;
+mod held_out;
+mod moments;
+mod newton;
+mod plan;
+mod state;
+mod train;
+
+pub use plan::{FULL_WIDTH, Plan, plan};
+pub use train::{Options, Outcome, train};
+
+use serde::{Deserialize, Serialize};
+use tidegate_data::target::{Target, Task};
+
+/// What is minimised over the margin `z = w·x`, in the units of the encoded target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Loss {
+    /// `½ (y − z)²`
+    Squared,
+    /// `ln(1 + e^z) − y z`
+    Logistic,
+}
+
+impl Loss {
+    pub fn of(task: Task) -> Loss {
+        match task {
+            Task::Regression => Loss::Squared,
+            Task::Binary => Loss::Logistic,
+        }
+    }
+
+    /// The loss, minus its slope, and its curvature at margin `z`.
+    #[inline]
+    fn at(self, z: f64, y: f64) -> (f64, f64, f64) {
+        match self {
+            Loss::Squared => {
+                let residual = y - z;
+                (0.5 * residual * residual, residual, 1.0)
+            }
+            Loss::Logistic => {
+                // One exponential serves both: e^−|z| never overflows.
+                let e = (-z.abs()).exp();
+                let p = if z >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) };
+                (z.max(0.0) + e.ln_1p() - y * z, y - p, p * (1.0 - p))
+            }
+        }
+    }
+
+    #[inline]
+    fn value(self, z: f64, y: f64) -> f64 {
+        self.at(z, y).0
+    }
+}
+
+/// Weights and bias on encoded values, and the way back to the target's unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinearModel {
+    /// One weight per encoded value, the bias last.
+    pub weights: Vec<f64>,
+    pub target: Target,
+}
+
+impl LinearModel {
+    /// The predicted number, or the probability of the positive value.
+    #[inline]
+    pub fn predict(&self, features: &[f32]) -> f64 {
+        let z = margin(&self.weights, features);
+        match self.target {
+            Target::Number { mean, deviation } => mean + deviation * z,
+            Target::Binary { .. } => 1.0 / (1.0 + (-z).exp()),
+        }
+    }
+}
+
+/// `w·x + b`
+#[inline]
+fn margin(weights: &[f64], features: &[f32]) -> f64 {
+    let (bias, weights) = weights.split_last().expect("weights hold at least the bias");
+    let mut z = *bias;
+    for (w, x) in weights.iter().zip(features) {
+        z += w * f64::from(*x);
+    }
+    z
+}
+
+/// The target in the unit that the loss works in.
+#[inline]
+fn encode_target(target: &Target, y: f64) -> f64 {
+    match target {
+        Target::Number { mean, deviation } => (y - mean) / deviation,
+        Target::Binary { .. } => y,
+    }
+}

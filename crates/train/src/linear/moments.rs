@@ -1,0 +1,154 @@
+//! Loss, gradient and curvature of a set of rows at given weights.
+
+use tidegate_data::Batch;
+use tidegate_data::target::Target;
+
+use super::{Loss, encode_target, margin};
+
+/// Rows whose outer products are added together, to read and write the matrix once for all of them.
+const PANEL: usize = 4;
+
+/// Sums over rows; adding the sums of two parts gives the sums of both.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Moments {
+    pub rows: u64,
+    pub loss: f64,
+    /// The sum of targets as they stand in the file.
+    pub targets: f64,
+    /// Minus the gradient.
+    pub gradient: Vec<f64>,
+    /// The upper triangle, in rows of the width.
+    pub curvature: Vec<f64>,
+}
+
+impl Moments {
+    pub(super) fn zero(n: usize) -> Moments {
+        Moments {
+            rows: 0,
+            loss: 0.0,
+            targets: 0.0,
+            gradient: vec![0.0; n],
+            curvature: vec![0.0; n * n],
+        }
+    }
+
+    /// The bytes that moments of `n` weights take.
+    pub(super) fn bytes(n: usize) -> u64 {
+        ((n * n + n) * size_of::<f64>()) as u64
+    }
+
+    /// The sums over the training rows of a batch.
+    pub(super) fn of(batch: &Batch, loss: Loss, target: &Target, weights: &[f64]) -> Moments {
+        let mut moments = Moments::zero(weights.len());
+        moments.fill(batch, loss, target, weights);
+        moments
+    }
+
+    /// Replaces the sums by those of the training rows of a batch.
+    pub(super) fn fill(&mut self, batch: &Batch, loss: Loss, target: &Target, weights: &[f64]) {
+        let n = weights.len();
+        (self.rows, self.loss, self.targets) = (0, 0.0, 0.0);
+        self.gradient.fill(0.0);
+        self.curvature.fill(0.0);
+        let mut panel = Panel {
+            n,
+            filled: 0,
+            weights: [0.0; PANEL],
+            rows: vec![0.0; n * PANEL],
+        };
+        for row in batch.rows().filter(|row| !row.held_out) {
+            let y = encode_target(target, row.target);
+            let (value, residual, weight) = loss.at(margin(weights, row.features), y);
+            self.rows += 1;
+            self.loss += value;
+            self.targets += row.target;
+            let wide = panel.push(row.features, weight);
+            for (g, x) in self.gradient.iter_mut().zip(wide) {
+                *g += residual * x;
+            }
+            if panel.filled == PANEL {
+                panel.flush(&mut self.curvature);
+            }
+        }
+        panel.flush(&mut self.curvature);
+    }
+
+    pub(super) fn add(&mut self, other: &Moments) {
+        self.rows += other.rows;
+        self.loss += other.loss;
+        self.targets += other.targets;
+        add(&mut self.gradient, &other.gradient);
+        add(&mut self.curvature, &other.curvature);
+    }
+}
+
+pub(super) fn add(sum: &mut [f64], more: &[f64]) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        *sum += more;
+    }
+}
+
+/// A few rows, widened to f64 and with the constant 1 of the bias.
+struct Panel {
+    n: usize,
+    filled: usize,
+    weights: [f64; PANEL],
+    rows: Vec<f64>,
+}
+
+impl Panel {
+    #[inline]
+    fn push(&mut self, features: &[f32], weight: f64) -> &[f64] {
+        let row = &mut self.rows[self.filled * self.n..][..self.n];
+        for (wide, x) in row.iter_mut().zip(features) {
+            *wide = f64::from(*x);
+        }
+        row[self.n - 1] = 1.0;
+        self.weights[self.filled] = weight;
+        self.filled += 1;
+        &self.rows[(self.filled - 1) * self.n..][..self.n]
+    }
+
+    /// Adds `Σ weight · x xᵀ` of the rows held to the upper triangle.
+    fn flush(&mut self, curvature: &mut [f64]) {
+        for row in self.filled..PANEL {
+            self.weights[row] = 0.0;
+            self.rows[row * self.n..][..self.n].fill(0.0);
+        }
+        self.filled = 0;
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            unsafe { outer_avx2(curvature, &self.rows, &self.weights, self.n) };
+            return;
+        }
+        outer(curvature, &self.rows, &self.weights, self.n);
+    }
+}
+
+/// The same arithmetic in wider registers. No fused operations, so that every machine gets the same bits.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn outer_avx2(curvature: &mut [f64], rows: &[f64], weights: &[f64; PANEL], n: usize) {
+    outer(curvature, rows, weights, n);
+}
+
+#[inline(always)]
+fn outer(curvature: &mut [f64], rows: &[f64], weights: &[f64; PANEL], n: usize) {
+    let (a, rest) = rows.split_at(n);
+    let (b, rest) = rest.split_at(n);
+    let (c, d) = rest.split_at(n);
+    for i in 0..n {
+        let (wa, wb, wc, wd) = (
+            weights[0] * a[i],
+            weights[1] * b[i],
+            weights[2] * c[i],
+            weights[3] * d[i],
+        );
+        let sums = &mut curvature[i * n + i..(i + 1) * n];
+        let (a, b, c, d) = (&a[i..], &b[i..], &c[i..], &d[i..n]);
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum += wa * a[k] + wb * b[k] + wc * c[k] + wd * d[k];
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The loop: epochs over the table, checkpoints between blocks, metrics at the end.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tidegate_data::{Batch, Holdout, PassOptions, PassPosition, Table};
+use tidegate_memory::Ledger;
+
+use super::held_out::HeldOut;
+use super::moments::Moments;
+use super::newton::Step;
+use super::plan::{Plan, held_out_limit, plan};
+use super::state::{Method, State};
+use super::{LinearModel, Loss};
+use crate::{Checkpoint, Error, Evaluator, Event, Metric, Model, Report, Result, RowReport, Sink};
+
+/// How to train.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Passes over the table at the most; fewer when the model has settled.
+    pub epochs: u32,
+    /// The penalty `½ l2 Σ w²` on weights of standardised columns, against the summed loss.
+    pub l2: f64,
+    pub threads: usize,
+    pub holdout: Holdout,
+    /// Where checkpoints go, and how often one is written inside an epoch.
+    pub checkpoint: Option<PathBuf>,
+    pub checkpoint_every: Duration,
+}
+
+/// How a training ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Done(Box<(Model, Report)>),
+    /// Asked to stop; says whether a checkpoint was written.
+    Stopped {
+        epoch: u32,
+        checkpoint: bool,
+    },
+}
+
+/// Progress is said at most this often.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// The model has settled when the mean loss would fall by less than this; the last step is still taken, and
+/// Newton's method squares the distance, so what is left after it is noise.
+const SETTLED: f64 = 1e-6;
+
+/// Trains a linear model on `table`, from the start or from a checkpoint, until it is done or `stop` is set.
+pub fn train(
+    table: &Table,
+    options: &Options,
+    ledger: &Ledger,
+    resume: Option<&Checkpoint>,
+    stop: &AtomicBool,
+    sink: &mut Sink,
+) -> Result<Outcome> {
+    let plan = plan(table, options.threads, ledger)?;
+    sink(Event::Plan {
+        holders: plan.holders.clone(),
+    });
+    let n = table.encoders.width() + 1;
+    let loss = Loss::of(table.encoders.target.task());
+    let state = match resume {
+        Some(checkpoint) => State::restore(checkpoint, n, loss, options.l2)?,
+        None => State::new(n, options.l2),
+    };
+    let granted = |name: &'static str| {
+        let bytes = plan
+            .holders
+            .iter()
+            .find(|(holder, _)| holder == name)
+            .map_or(0, |(_, bytes)| *bytes);
+        ledger
+            .holder(name)
+            .try_grant(bytes)
+            .map(|grant| grant.pin())
+            .map_err(|source| Error::Memory { what: name, source })
+    };
+    let _held = (granted("model")?, granted("evaluation")?);
+    let limit = held_out_limit(&plan, ledger);
+    let mut held_out = HeldOut::new(table.encoders.width(), ledger.holder("held-out rows"), limit);
+    if resume.is_some() {
+        held_out.give_up();
+    }
+    let mut training = Training {
+        table,
+        options,
+        plan,
+        ledger,
+        loss,
+        state,
+        held_out,
+        stop,
+        sink,
+        told: Instant::now(),
+        saved: Instant::now(),
+    };
+    training.run()
+}
+
+struct Training<'a, 's> {
+    table: &'a Table,
+    options: &'a Options,
+    plan: Plan,
+    ledger: &'a Ledger,
+    loss: Loss,
+    state: State,
+    held_out: HeldOut,
+    stop: &'a AtomicBool,
+    sink: &'a mut Sink<'s>,
+    /// When progress was last said and a checkpoint last written.
+    told: Instant,
+    saved: Instant,
+}
+
+impl Training<'_, '_> {
+    fn run(&mut self) -> Result<Outcome> {
+        let mut converged = false;
+        while self.state.progress.epoch < self.options.epochs && !converged {
+            self.epoch()?;
+            if self.stop.load(Ordering::Relaxed) {
+                let checkpoint = self.save()?;
+                return Ok(Outcome::Stopped {
+                    epoch: self.state.progress.epoch,
+                    checkpoint,
+                });
+            }
+            converged = self.end_epoch()?;
+        }
+        let metrics = self.final_metrics()?;
+        let weights = self.state.weights().to_vec();
+        let target = self.table.encoders.target.clone();
+        let model = Model {
+            encoders: self.table.encoders.clone(),
+            linear: LinearModel { weights, target },
+        };
+        Ok(Outcome::Done(Box::new((model, self.report(metrics, converged)))))
+    }
+
+    /// Streams the table once, or what is left of the epoch.
+    fn epoch(&mut self) -> Result<()> {
+        let first = self.state.progress.epoch == 0;
+        let fixed = match &self.state.method {
+            Method::Newton { weights, .. } => Some(weights.clone()),
+            _ => None,
+        };
+        let (table, loss, ledger) = (self.table, self.loss, self.ledger);
+        let options = PassOptions {
+            threads: self.plan.threads,
+            holdout: self.options.holdout,
+            start: self.state.progress.position,
+        };
+        let mut scratch = Moments::zero(self.state.weights().len());
+        table.pass(
+            &options,
+            ledger,
+            |batch| {
+                fixed
+                    .as_ref()
+                    .map(|weights| Moments::of(batch, loss, &table.encoders.target, weights))
+            },
+            |batch: &mut Batch, moments: Option<Moments>, position| {
+                self.learn(batch, moments, &mut scratch)?;
+                if first {
+                    batch
+                        .rows()
+                        .filter(|row| row.held_out)
+                        .for_each(|row| self.held_out.push(&row));
+                }
+                self.passed(batch, position)
+            },
+        )?;
+        Ok(())
+    }
+
+    fn learn(&mut self, batch: &Batch, moments: Option<Moments>, scratch: &mut Moments) -> Result<()> {
+        let (loss, target) = (self.loss, &self.table.encoders.target);
+        let first = self.state.progress.epoch == 0;
+        let (rows, total, targets) = match (&mut self.state.method, moments) {
+            (Method::Streaming(streaming), _) => streaming.learn(batch, loss, target, scratch),
+            (Method::Adaptive(adaptive), _) => adaptive.learn(batch, loss, target, first),
+            (Method::Newton { moments: sum, .. }, Some(moments)) => {
+                sum.add(&moments);
+                (moments.rows, moments.loss, moments.targets)
+            }
+            (Method::Newton { .. }, None) => unreachable!("blocks of a Newton epoch are mapped to moments"),
+        };
+        let progress = &mut self.state.progress;
+        progress.training_rows += rows;
+        progress.loss += total;
+        if first {
+            progress.prior_rows += rows;
+            progress.prior_sum += targets;
+        }
+        if !progress.loss.is_finite() {
+            return Err(Error::Diverged {
+                epoch: progress.epoch + 1,
+            });
+        }
+        Ok(())
+    }
+
+    /// A block is done: count it, say so, save now and then, stop when asked.
+    fn passed(&mut self, batch: &Batch, position: PassPosition) -> Result<ControlFlow<()>> {
+        let progress = &mut self.state.progress;
+        progress.rows += batch.counts.rows;
+        progress.bad += batch.counts.bad;
+        progress.without_target += batch.counts.without_target;
+        progress.held_out += batch.counts.held_out;
+        progress.position = Some(position);
+        if self.told.elapsed() >= PROGRESS_EVERY {
+            self.tell(position);
+        }
+        if self.saved.elapsed() >= self.options.checkpoint_every {
+            self.save()?;
+        }
+        let stop = self.stop.load(Ordering::Relaxed);
+        Ok(if stop {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn tell(&mut self, position: PassPosition) {
+        self.told = Instant::now();
+        let progress = &self.state.progress;
+        let event = Event::Progress {
+            epoch: progress.epoch + 1,
+            epochs: self.options.epochs,
+            step: position.block,
+            consumed: position.consumed,
+            total: self.table.input.bytes(),
+            rows: progress.rows,
+            loss: self.mean_loss(),
+        };
+        (self.sink)(event);
+    }
+
+    fn mean_loss(&self) -> Option<f64> {
+        let progress = &self.state.progress;
+        (progress.training_rows > 0).then(|| progress.loss / progress.training_rows as f64)
+    }
+
+    /// Takes the step that the epoch was for; `true` when there is nothing left to learn.
+    fn end_epoch(&mut self) -> Result<bool> {
+        let Some(mean_loss) = self.mean_loss() else {
+            let progress = &self.state.progress;
+            let path = self.table.input.path().to_path_buf();
+            return Err(Error::NoRows {
+                path,
+                bad: progress.bad,
+                without_target: progress.without_target,
+            });
+        };
+        if let Some(position) = self.state.progress.position {
+            self.tell(position);
+        }
+        let settled = self.step();
+        let metrics = if self.held_out.is_complete() {
+            self.evaluate_kept()
+        } else {
+            Vec::new()
+        };
+        let epoch = self.state.progress.epoch + 1;
+        (self.sink)(Event::Epoch {
+            epoch,
+            loss: mean_loss,
+            metrics,
+        });
+        Ok(settled)
+    }
+
+    fn step(&mut self) -> bool {
+        let l2 = self.options.l2;
+        let n = self.state.weights().len();
+        match &mut self.state.method {
+            Method::Streaming(streaming) => {
+                let weights = std::mem::take(&mut streaming.weights);
+                self.state.method = Method::Newton {
+                    weights,
+                    moments: Moments::zero(n),
+                    last: None,
+                };
+                false
+            }
+            Method::Newton {
+                weights,
+                moments,
+                last,
+            } => {
+                let rows = moments.rows.max(1) as f64;
+                let step = Step::from_moments(moments, weights, l2);
+                // A step that made things worse is taken back by half.
+                let worse = last
+                    .as_ref()
+                    .filter(|last| step.objective > last.objective * (1.0 + 1e-12));
+                let step = worse.map_or(step, Step::halved);
+                let settled = step.promised / rows < SETTLED && step.length == 1.0;
+                *weights = step.target();
+                *last = Some(step);
+                *moments = Moments::zero(n);
+                settled
+            }
+            Method::Adaptive(_) => false,
+        }
+    }
+
+    fn next_epoch(&mut self) {
+        if let Method::Adaptive(adaptive) = &mut self.state.method {
+            adaptive.start_epoch();
+        }
+        let progress = &mut self.state.progress;
+        progress.epoch += 1;
+        progress.position = None;
+        (progress.rows, progress.training_rows, progress.loss) = (0, 0, 0.0);
+        (progress.bad, progress.without_target, progress.held_out) = (0, 0, 0);
+    }
+
+    fn save(&mut self) -> Result<bool> {
+        let Some(folder) = &self.options.checkpoint else {
+            return Ok(false);
+        };
+        self.state.checkpoint(self.loss, self.options.l2).save(folder)?;
+        self.saved = Instant::now();
+        let progress = &self.state.progress;
+        let step = progress.position.map_or(0, |position| position.block);
+        (self.sink)(Event::Checkpoint {
+            epoch: progress.epoch + 1,
+            step,
+        });
+        Ok(true)
+    }
+
+    fn evaluator(&self) -> Evaluator {
+        Evaluator::new(self.table.encoders.target.task(), self.state.prior())
+    }
+
+    fn model(&self) -> LinearModel {
+        LinearModel {
+            weights: self.state.weights().to_vec(),
+            target: self.table.encoders.target.clone(),
+        }
+    }
+
+    fn evaluate_kept(&self) -> Vec<Metric> {
+        let (mut evaluator, model) = (self.evaluator(), self.model());
+        self.held_out
+            .rows()
+            .for_each(|(features, y)| evaluator.push(model.predict(features), y));
+        evaluator.metrics()
+    }
+
+    /// Metrics of the finished model, from the kept rows or by one more pass.
+    fn final_metrics(&mut self) -> Result<Vec<Metric>> {
+        if self.held_out.is_complete() || self.options.holdout.is_none() {
+            return Ok(self.evaluate_kept());
+        }
+        (self.sink)(Event::Notice(
+            "the held-out rows do not fit beside the rest: one more pass to evaluate them".into(),
+        ));
+        let (mut evaluator, model) = (self.evaluator(), self.model());
+        let options = PassOptions {
+            threads: self.plan.threads,
+            holdout: self.options.holdout,
+            start: None,
+        };
+        self.table.pass::<_, Error>(
+            &options,
+            self.ledger,
+            |_| (),
+            |batch, (), _| {
+                batch
+                    .rows()
+                    .filter(|row| row.held_out)
+                    .for_each(|row| evaluator.push(model.predict(row.features), row.target));
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        Ok(evaluator.metrics())
+    }
+
+    fn report(&self, metrics: Vec<Metric>, converged: bool) -> Report {
+        let progress = &self.state.progress;
+        let names = self.table.encoders.names();
+        let mut weights: Vec<(String, f64)> = names
+            .into_iter()
+            .zip(self.state.weights().iter().copied())
+            .collect();
+        weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        Report {
+            metrics,
+            rows: RowReport {
+                used: progress.rows,
+                held_out: progress.held_out,
+                bad: progress.bad,
+                without_target: progress.without_target,
+            },
+            epochs: progress.epoch + 1,
+            converged,
+            training_loss: self.mean_loss().unwrap_or(f64::NAN),
+            weights,
+        }
+    }
+}

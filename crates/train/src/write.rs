@@ -1,0 +1,103 @@
+//! Writing files that are either whole or absent: beside, synced, renamed.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// Fills a new folder through `fill` and puts it in the place of `folder` in one step.
+pub(crate) fn replace_folder(folder: &Path, fill: impl FnOnce(&Folder) -> Result<()>) -> Result<()> {
+    let beside = sibling(folder, "new");
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| Error::Write { path, source }
+    };
+    if beside.exists() {
+        fs::remove_dir_all(&beside).map_err(failed(&beside))?;
+    }
+    fs::create_dir_all(&beside).map_err(failed(&beside))?;
+    let filled = fill(&Folder { path: beside.clone() }).and_then(|()| sync(&beside).map_err(failed(&beside)));
+    if let Err(error) = filled {
+        // Half a folder is worth nothing, least of all on a full disk.
+        let _ = fs::remove_dir_all(&beside);
+        return Err(error);
+    }
+    let old = sibling(folder, "old");
+    if folder.exists() {
+        if old.exists() {
+            fs::remove_dir_all(&old).map_err(failed(&old))?;
+        }
+        fs::rename(folder, &old).map_err(failed(folder))?;
+    }
+    fs::rename(&beside, folder).map_err(failed(folder))?;
+    if let Some(parent) = folder.parent() {
+        sync(parent).map_err(failed(parent))?;
+    }
+    if old.exists() {
+        fs::remove_dir_all(&old).map_err(failed(&old))?;
+    }
+    Ok(())
+}
+
+/// `folder`, or what [`replace_folder`] had put aside when it was killed between its two renames.
+pub(crate) fn present(folder: &Path) -> PathBuf {
+    let old = sibling(folder, "old");
+    if !folder.exists() && old.exists() {
+        old
+    } else {
+        folder.to_path_buf()
+    }
+}
+
+/// A folder being filled.
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.path.join(name);
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        });
+        written.map_err(|source| Error::Write { path, source })
+    }
+}
+
+fn sibling(folder: &Path, suffix: &str) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_os_string();
+    name.push(".");
+    name.push(suffix);
+    folder.with_file_name(name)
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_folder() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("model");
+        replace_folder(&folder, |new| new.write("a", b"1")).unwrap();
+        let failed = replace_folder(&folder, |new| {
+            new.write("a", b"2")?;
+            new.write("no/such/place", b"")
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read(folder.join("a")).unwrap(), b"1");
+        replace_folder(&folder, |new| new.write("a", b"3")).unwrap();
+        assert_eq!(fs::read(folder.join("a")).unwrap(), b"3");
+        let left: Vec<_> = fs::read_dir(temp.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["model"]);
+    }
+}
