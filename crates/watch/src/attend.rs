@@ -24,6 +24,8 @@ const TICK: Duration = Duration::from_millis(100);
 const DRAIN: Duration = Duration::from_millis(300);
 /// How long a watched worker over the line has to save before it is killed: it is still growing.
 const OVER_LINE_GRACE: Duration = Duration::from_secs(5);
+/// A watched worker that is being stopped and grows beyond the line by this part of it gets no more time.
+const FAR_OVER: u64 = 4;
 /// How long a killed worker has to go.
 const AFTER_KILL: Duration = Duration::from_secs(10);
 /// Looking may take at most this share of the time (1/50), and is at least done this often.
@@ -165,12 +167,13 @@ impl<'a> Attend<'a> {
         if ready <= 0 {
             return;
         }
-        let mut over = Vec::new();
-        for index in 0..self.pipes.len() {
-            if fds[index].revents != 0 && !self.read(index) {
-                over.push(index);
-            }
-        }
+        let pipes = fds.iter().take(self.pipes.len());
+        let ready: Vec<usize> = pipes
+            .enumerate()
+            .filter(|(_, fd)| fd.revents != 0)
+            .map(|(index, _)| index)
+            .collect();
+        let over: Vec<usize> = ready.into_iter().filter(|&index| !self.read(index)).collect();
         // From the back, so that closing one moves none that is still to be closed.
         for index in over.into_iter().rev() {
             let mut pipe = self.pipes.remove(index);
@@ -280,13 +283,19 @@ impl<'a> Attend<'a> {
         self.recorder
             .sample(&record, |text| queue.push(Item::warning(text)));
         queue.push(Item::Sample(record));
-        if self.confinement.group().is_none()
-            && self.story.stopped_by.is_none()
-            && let Some(over) = self.sampler.over_line(&record)
-        {
+        if self.confinement.group().is_some() {
+            return;
+        }
+        let Some(over) = self.sampler.over_line(&record) else {
+            return;
+        };
+        if self.story.stopped_by.is_none() {
             self.story.over_line = Some(over);
             queue.push(Item::OverLine(over));
             self.stop(StopReason::OverLine, self.grace.min(OVER_LINE_GRACE));
+        } else if over.used - over.limit > over.limit / FAR_OVER {
+            // It was asked to stop and grows on: the machine comes before its last words.
+            self.kill();
         }
     }
 

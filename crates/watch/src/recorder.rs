@@ -83,3 +83,57 @@ fn moved(before: Option<u64>, now: Option<u64>, line: Option<u64>) -> bool {
         (before, now) => before != now,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tidegate_runs::{NewRun, Store, read_flight};
+
+    use super::*;
+
+    #[test]
+    fn a_long_quiet_run_stays_small_and_a_move_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let id = store
+            .create(&NewRun {
+                kind: "train".into(),
+                ..NewRun::default()
+            })
+            .unwrap()
+            .id;
+        let mut recorder = Recorder::open(
+            Some(RecordedRun {
+                store: &store,
+                id: &id,
+            }),
+            |text| panic!("{text}"),
+        );
+        // Ten minutes at ten samples a second, with one spike of 200 ms in between.
+        for time_ms in (0..600_000).step_by(100) {
+            let resident = if (300_100..300_300).contains(&time_ms) {
+                90 << 20
+            } else {
+                50 << 20
+            };
+            let record = FlightRecord {
+                time_ms,
+                resident: Some(resident),
+                budget: Some(100 << 20),
+                ..FlightRecord::default()
+            };
+            recorder.sample(&record, |text| panic!("{text}"));
+        }
+        let flight = read_flight(&store.run_dir(&id).flight()).unwrap();
+        assert!(
+            (1100..1200).contains(&flight.records.len()),
+            "{}",
+            flight.records.len()
+        );
+        assert!(
+            flight
+                .records
+                .iter()
+                .any(|record| record.resident == Some(90 << 20))
+        );
+    }
+}

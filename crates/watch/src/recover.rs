@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use tidegate_memory::{Cgroup, CgroupVersion, Host, format_bytes};
+use tidegate_memory::{Cgroup, CgroupVersion, Host, format_bytes, start_time};
 use tidegate_runs::{FlightRecord, Outcome, ProcessRef, Run, Status, Store, clock, last_record, now_ms};
 
 use crate::confine::{group_name, remove_group};
@@ -33,7 +33,23 @@ pub fn close_orphans(host: &Host, store: &Store) -> Result<Vec<Run>> {
             closed.push(store.get(&run.id)?);
         }
     }
+    remove_unrecorded(host);
     Ok(closed)
+}
+
+/// Cgroups of jobs without a run, `tidegate-p<pid>-<n>`, whose supervisor is gone. Only empty ones can be
+/// removed this way, so nothing is harmed where the number belongs to another container.
+fn remove_unrecorded(host: &Host) {
+    let Ok(own) = Cgroup::of(host, None) else { return };
+    for entry in std::fs::read_dir(&own.path).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("tidegate-p")?.split('-').next()?.parse().ok());
+        if pid.is_some_and(|pid: i32| start_time(host, pid).is_none()) {
+            let _ = std::fs::remove_dir(entry.path());
+        }
+    }
 }
 
 fn is_orphan(host: &Host, store: &Store, run: &Run, here: Option<&str>) -> bool {

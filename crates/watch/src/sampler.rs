@@ -33,6 +33,7 @@ pub(crate) struct Sampler<'a> {
     /// Every process that was ever seen below the worker, with its start time: without a cgroup this is
     /// how one that left the group is found again.
     seen: HashMap<i32, u64>,
+    /// The last look at the living worker.
     pub(crate) last: Option<FlightRecord>,
 }
 
@@ -105,14 +106,10 @@ impl<'a> Sampler<'a> {
         record
     }
 
-    /// The last record: the processes are gone, the counters of the cgroup are not.
+    /// The last record: the processes are gone, the counters of the cgroup are not. `last` stays what was
+    /// seen of the living.
     pub(crate) fn last_look(&mut self, group: Option<&Group>) -> FlightRecord {
-        let record = self.fill(Vec::new(), group);
-        self.last = Some(FlightRecord {
-            time_ms: record.time_ms,
-            ..self.last.unwrap_or(record)
-        });
-        record
+        self.fill(Vec::new(), group)
     }
 
     /// Whether a watched worker has passed the line. Resident sizes count shared pages once for each

@@ -26,5 +26,7 @@ fn set_limit(path: &Path, limit: u64) -> Result<(), String> {
         // Without swap accounting the next best is not to swap this group at all.
         let _ = control(path, "memory.swappiness", "0");
     }
+    // Inherited from the parent: without the OOM killer a worker at its limit would hang, not die.
+    let _ = control(path, "memory.oom_control", "0");
     Ok(())
 }

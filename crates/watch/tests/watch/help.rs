@@ -9,7 +9,7 @@ use tidegate_runs::{FlightRecord, Stream};
 use tidegate_watch::{Ended, Event, Job, OverLine, Update, supervise};
 
 /// How a shell program speaks events: `say '{"event":…}'`.
-pub(crate) const SPEAK: &str = r#"say() { echo "$1" > "$EVENTS"; }
+pub(crate) const SPEAK: &str = r#"ulimit -c 0; say() { echo "$1" > "$EVENTS"; }
 EVENTS=/dev/fd/$2; say '{"event":"hello","version":1,"pid":1}'
 "#;
 pub(crate) const DONE: &str = r#"say '{"event":"done","metric_name":"auc","metric_value":0.9}'"#;
