@@ -34,7 +34,7 @@ fn supervisor_process() {
             found = (pid, cgroup.map(Path::to_path_buf));
         }
         // The script says when it is ready to be signalled.
-        Update::Output { line, .. } if line == "ready" => fs::write(dir.join("ready"), "").unwrap(),
+        Update::Output { line: "ready", .. } => fs::write(dir.join("ready"), "").unwrap(),
         Update::Stopping { second } => stopping.push(second),
         _ => {}
     })
