@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use tidegate_memory::Host;
-use tidegate_watch::{Event, StopReason, Update, supervise};
+use tidegate_watch::{Done, Event, EventWriter, StopReason, Update, supervise};
 
 use crate::help::{DONE, Heard, foreign, run, run_with, worker};
 
@@ -124,4 +124,62 @@ fn resident() -> u64 {
         .unwrap()
         .resident
         .unwrap()
+}
+
+const EVENTS_FD: &str = "TIDEGATE_TEST_EVENTS_FD";
+
+/// Not a test of its own: a worker in Rust, whose threads share the wire.
+#[test]
+fn rust_worker() {
+    let Some(fd) = std::env::var(EVENTS_FD).ok().and_then(|fd| fd.parse().ok()) else {
+        return;
+    };
+    let writer = EventWriter::from_fd(fd).unwrap();
+    std::thread::scope(|scope| {
+        for epoch in 0..4 {
+            let writer = &writer;
+            scope.spawn(move || {
+                for step in 0..500 {
+                    let name = "loss".repeat(1 + step as usize % 300);
+                    writer
+                        .send(&Event::Metric {
+                            epoch,
+                            step,
+                            name,
+                            value: 0.5,
+                        })
+                        .unwrap();
+                }
+            });
+        }
+    });
+    writer.send(&Event::Done(Done::default())).unwrap();
+}
+
+#[test]
+fn threads_that_share_the_wire_do_not_mix_their_lines() {
+    let mut job = worker("");
+    let binary = std::env::current_exe().unwrap();
+    let script = format!(
+        "{EVENTS_FD}=$2 exec '{}' --exact wire::rust_worker --nocapture > /dev/null",
+        binary.display()
+    );
+    job.args = ["-c", &script, "sh"].map(Into::into).to_vec();
+    let (ended, heard) = run(job);
+    assert_eq!(ended.exit_code(), 0, "{} {:?}", ended.explain(), heard.output);
+    assert!(heard.warnings().is_empty(), "{:?}", heard.warnings());
+    let metrics = heard
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::Metric { .. }));
+    assert_eq!(metrics.count(), 2000);
+}
+
+#[test]
+fn a_worker_hears_that_nobody_listens() {
+    let (read, write) = std::io::pipe().unwrap();
+    drop(read);
+    let writer = EventWriter::new(std::os::fd::OwnedFd::from(write).into());
+    let error = writer.send(&Event::hello()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
 }
