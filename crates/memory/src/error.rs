@@ -15,9 +15,6 @@ pub enum Error {
     #[error("no memory is left for a job: {} allows {} B", .bound.name, .bytes)]
     NothingLeft { bound: Bound, bytes: u64 },
 
-    #[error("{path}: cannot be read: {reason}")]
-    Unreadable { path: String, reason: String },
-
     #[error("process {process} is in no memory cgroup that is visible here: {reason}")]
     NoCgroup { process: String, reason: String },
 }
@@ -29,7 +26,7 @@ impl Error {
             Error::Size { problem, .. } => problem.hint(),
             Error::NoBound { .. } => Some("give the budget in bytes, for example --memory 2GB".to_owned()),
             Error::NothingLeft { bound, .. } => Some(format!("raise or remove it: {}", bound.name)),
-            Error::Unreadable { .. } | Error::NoCgroup { .. } => None,
+            Error::NoCgroup { .. } => None,
         }
     }
 }

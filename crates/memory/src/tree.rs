@@ -1,6 +1,6 @@
 //! A process with all its descendants, and what they hold together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 use serde::{Deserialize, Serialize};
@@ -32,26 +32,27 @@ pub fn process_tree(host: &Host, root_pid: i32) -> Vec<i32> {
         return Vec::new();
     }
     let mut pids = vec![root_pid];
+    // The files are read one after the other while processes come and go, and a pid may be used again: one that
+    // was seen already must not lead round in a circle.
+    let mut seen = HashSet::from([root_pid]);
     let mut by_parent: Option<HashMap<i32, Vec<i32>>> = None;
     let mut next = 0;
     while let Some(&pid) = pids.get(next) {
         next += 1;
-        let children = match &by_parent {
-            None => children(host, pid),
-            Some(_) => None,
+        let told = if by_parent.is_none() {
+            children(host, pid)
+        } else {
+            None
         };
-        match children {
-            Some(children) => pids.extend(children),
-            // A kernel without `children` files: read every process's parent, once.
-            None => {
-                let by_parent = by_parent.get_or_insert_with(|| parents(host));
-                pids.extend(by_parent.remove(&pid).unwrap_or_default());
-            }
-        }
+        // A kernel without `children` files: read every process's parent, once.
+        let found = told.unwrap_or_else(|| {
+            by_parent
+                .get_or_insert_with(|| parents(host))
+                .remove(&pid)
+                .unwrap_or_default()
+        });
+        pids.extend(found.into_iter().filter(|pid| seen.insert(*pid)));
     }
-    // A process that was handed over while we read may have been seen twice.
-    let mut seen = std::collections::HashSet::new();
-    pids.retain(|pid| seen.insert(*pid));
     pids
 }
 
@@ -110,16 +111,14 @@ pub fn tree_status(host: &Host, root_pid: i32) -> TreeMemory {
 
 fn collect(processes: impl Iterator<Item = ProcessMemory>) -> TreeMemory {
     let processes: Vec<ProcessMemory> = processes.collect();
-    let sum =
-        |field: fn(&ProcessMemory) -> Option<u64>| processes.iter().filter_map(field).reduce(|a, b| a + b);
+    let sum = |field: fn(&ProcessMemory) -> Option<u64>| {
+        processes.iter().filter_map(field).reduce(u64::saturating_add)
+    };
+    // Half shares and half nothing would pass for the whole.
+    let all_shares = processes.iter().all(|process| process.proportional.is_some());
     TreeMemory {
         resident: sum(|p| p.resident),
-        // Half shares and half nothing would pass for the whole.
-        proportional: processes
-            .iter()
-            .map(|p| p.proportional)
-            .sum::<Option<u64>>()
-            .filter(|_| !processes.is_empty()),
+        proportional: sum(|p| p.proportional).filter(|_| all_shares),
         anonymous: sum(|p| p.anonymous),
         file: sum(|p| p.file),
         shared: sum(|p| p.shared),

@@ -1,5 +1,6 @@
 //! The crate at its public surface: recorded machines, and this one.
 
+mod hostile;
 mod layouts;
 mod live;
 mod meters;

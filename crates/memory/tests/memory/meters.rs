@@ -1,8 +1,10 @@
 //! The meters on recorded machines.
 
+use std::fs;
+
 use tidegate_memory::{
-    Cgroup, CgroupEvents, CgroupStat, CgroupVersion, Limit, Resource, meminfo, memory_pressure, pressure,
-    process_memory, process_status, process_tree, start_time, tree_memory, tree_status,
+    Cgroup, CgroupEvents, CgroupStat, CgroupVersion, Host, Limit, Resource, meminfo, memory_pressure,
+    pressure, process_memory, process_status, process_tree, start_time, tree_memory, tree_status,
 };
 
 use crate::{hosts, recorded};
@@ -63,6 +65,19 @@ fn a_kernel_without_children_files_is_scanned() {
         (tree.resident, tree.proportional, tree.unreadable),
         (Some(60_000 * KB), None, 0)
     );
+}
+
+#[test]
+fn processes_that_name_each_other_do_not_lead_in_a_circle() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    for (pid, children) in [(7, "8 7 "), (8, "7 8 9 ")] {
+        let folder = root.path().join(format!("proc/{pid}"));
+        fs::create_dir_all(folder.join(format!("task/{pid}"))).expect("writable");
+        fs::write(folder.join("stat"), format!("{pid} (x) S 1")).expect("writable");
+        fs::write(folder.join(format!("task/{pid}/children")), children).expect("writable");
+    }
+    let host = Host::recorded(root.path(), [("", ""); 0]);
+    assert_eq!(process_tree(&host, 7), [7, 8, 9]);
 }
 
 #[test]
