@@ -1,1 +1,23 @@
-//! Tidegate: training that never floods memory
+//! The verbs of Tidegate as a library: what the command line and other front ends call.
+//!
+//! A verb takes a [`Job`] that has been checked, does its work in a supervised child ([`worker`]) where it
+//! touches data, and returns plain data. Printing is the command line's business.
+
+mod demo;
+mod doctor;
+mod error;
+mod job;
+mod predict;
+mod session;
+mod table;
+mod train;
+pub mod worker;
+
+pub use demo::{DemoOptions, Proof, Step, demo};
+pub use doctor::{Diagnosis, DiskSpeed, diagnose};
+pub use error::{Error, Result};
+pub use job::{DataPart, Job, ModelPart, TrainPart};
+pub use predict::{PredictJob, Predicted, predict};
+pub use session::Session;
+pub use table::write_table;
+pub use train::{Trained, resume, train};

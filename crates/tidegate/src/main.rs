@@ -1,1 +1,13 @@
-fn main() {}
+//! The command line: parses, calls a verb of the library, prints.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let exit_code = cli::run(cli::Arguments::parse());
+    // Exit codes are 0, 1, 2, 130 and 143.
+    ExitCode::from(u8::try_from(exit_code).unwrap_or(1))
+}

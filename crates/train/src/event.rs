@@ -1,9 +1,9 @@
 //! What a trainer says while it works.
 
-use crate::Metric;
+use crate::{Error, Metric};
 
 /// Something that happened in a training, in the order it happened.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum Event {
     /// What the job will hold, before it holds it.
     Plan {
@@ -11,6 +11,11 @@ pub enum Event {
     },
     /// A choice that a person may want to know.
     Notice(String),
+    /// Something went wrong and the training goes on without it.
+    Warning {
+        text: String,
+        error: Error,
+    },
     Progress {
         epoch: u32,
         epochs: u32,

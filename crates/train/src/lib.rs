@@ -18,4 +18,4 @@ pub use error::{Error, Result};
 pub use event::{Event, Sink};
 pub use metrics::{Evaluator, Metric};
 pub use model::{Model, Report, RowReport};
-pub use predict::{Prediction, predict};
+pub use predict::{Prediction, predict, predict_plan};

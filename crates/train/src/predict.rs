@@ -6,7 +6,8 @@ use tidegate_data::target::Target;
 use tidegate_data::{Holdout, PassOptions, PassPosition, RowCounts, Table};
 use tidegate_memory::Ledger;
 
-use crate::{Error, Model, Result};
+use crate::linear::{Plan, fit};
+use crate::{Model, Result};
 
 /// What the model says of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,35 +20,30 @@ pub struct Prediction<'m> {
     pub label: Option<&'m str>,
 }
 
-/// Streams `table` through the model; `out` receives the predictions in the order of the file and then, once
-/// per block, the place that was reached. It may stop by returning an error.
+/// What predicting takes beside the `runtime`; refuses a budget that is too small.
+pub fn predict_plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
+    let needs = |threads: usize| {
+        let pass = table.pass_needs(threads);
+        vec![
+            ("runtime".to_string(), runtime),
+            ("data buffers".into(), pass.slots as u64 * pass.slot_bytes),
+        ]
+    };
+    fit(needs, threads, budget)
+}
+
+/// Streams `table` through the model; `out` receives the predictions in the order of the file, and
+/// `progress`, once per block, the place that was reached. Either may end it.
 pub fn predict(
     model: &Model,
     table: &Table,
-    threads: usize,
+    plan: &Plan,
     ledger: &Ledger,
     mut out: impl FnMut(Prediction) -> Result<()>,
     mut progress: impl FnMut(PassPosition) -> ControlFlow<()>,
 ) -> Result<RowCounts> {
-    let needs = |threads: usize| {
-        let pass = table.pass_needs(threads);
-        ledger.used() + pass.slots as u64 * pass.slot_bytes
-    };
-    if needs(1) > ledger.budget() {
-        let mut holders = vec![("runtime".to_string(), ledger.used())];
-        holders.push(("data buffers".into(), needs(1) - ledger.used()));
-        return Err(Error::BudgetTooSmall {
-            least: needs(1),
-            budget: ledger.budget(),
-            holders,
-        });
-    }
-    let threads = (1..=threads.max(1))
-        .rev()
-        .find(|&n| needs(n) <= ledger.budget())
-        .unwrap_or(1);
     let options = PassOptions {
-        threads,
+        threads: plan.threads,
         holdout: Holdout::new(0.0, 0),
         start: None,
     };

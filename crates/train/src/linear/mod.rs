@@ -19,6 +19,7 @@ mod plan;
 mod state;
 mod train;
 
+pub(crate) use plan::fit;
 pub use plan::{FULL_WIDTH, Plan, plan};
 pub use train::{Options, Outcome, train};
 

@@ -1,7 +1,6 @@
 //! What a linear training will hold, computed before it holds it.
 
 use tidegate_data::Table;
-use tidegate_memory::Ledger;
 
 use super::adaptive::Adaptive;
 use super::moments::Moments;
@@ -15,48 +14,69 @@ pub const FULL_WIDTH: usize = 257;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub threads: usize,
-    /// Every holder with its bytes, what is already held included.
+    /// Every holder with its bytes, the program itself included.
     pub holders: Vec<(String, u64)>,
+    pub budget: u64,
 }
 
-/// Works out what training on `table` takes, with as many of `threads` as the budget allows; refuses a
-/// budget that is too small even for one.
-pub fn plan(table: &Table, threads: usize, ledger: &Ledger) -> Result<Plan> {
-    let model = model_bytes(table, threads);
-    let evaluation = Evaluator::bytes(table.encoders.target.task());
+impl Plan {
+    pub fn total(&self) -> u64 {
+        self.holders.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    pub(super) fn bytes(&self, holder: &str) -> u64 {
+        self.holders
+            .iter()
+            .find(|(name, _)| name == holder)
+            .map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// How much of what is left over the held out rows may take: half, because rows can be shorter than in
+    /// the sample, which makes larger batches.
+    pub(super) fn spare(&self) -> u64 {
+        self.budget.saturating_sub(self.total()) / 2
+    }
+}
+
+/// Works out what training on `table` takes beside the `runtime`, the bytes of the program itself, with as
+/// many of `threads` as the budget allows; refuses a budget that is too small even for one.
+pub fn plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
-        let mut holders: Vec<(String, u64)> = ledger
-            .snapshot()
-            .holders
-            .into_iter()
-            .filter(|h| h.held > 0)
-            .map(|h| (h.name, h.held))
-            .collect();
-        holders.push(("data buffers".into(), pass.slots as u64 * pass.slot_bytes));
-        holders.push(("model".into(), model));
-        holders.push(("evaluation".into(), evaluation));
-        holders
+        vec![
+            ("runtime".to_string(), runtime),
+            ("data buffers".into(), pass.slots as u64 * pass.slot_bytes),
+            (MODEL.into(), model_bytes(table, threads)),
+            (EVALUATION.into(), Evaluator::bytes(table.encoders.target.task())),
+        ]
     };
-    let total = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
-    let least = needs(1);
-    if total(&least) > ledger.budget() {
-        return Err(Error::BudgetTooSmall {
-            least: total(&least),
-            budget: ledger.budget(),
-            holders: least,
-        });
-    }
-    // Fewer threads wait for less memory; the result is the same.
-    let threads = (1..=threads.max(1))
-        .rev()
-        .find(|&n| total(&needs(n)) <= ledger.budget())
-        .unwrap_or(1);
-    Ok(Plan {
-        threads,
-        holders: needs(threads),
-    })
+    fit(needs, threads, budget)
 }
+
+/// The plan with the most threads that fits; the result does not depend on their number.
+pub(crate) fn fit(needs: impl Fn(usize) -> Vec<(String, u64)>, threads: usize, budget: u64) -> Result<Plan> {
+    let total = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let fitting = (1..=threads.max(1))
+        .rev()
+        .map(|n| (n, needs(n)))
+        .find(|(_, holders)| total(holders) <= budget);
+    match fitting {
+        Some((threads, holders)) => Ok(Plan {
+            threads,
+            holders,
+            budget,
+        }),
+        None => Err(Error::BudgetTooSmall {
+            least: total(&needs(1)),
+            budget,
+            holders: needs(1),
+        }),
+    }
+}
+
+/// The holders that training itself takes from the ledger at its start.
+pub(super) const MODEL: &str = "model";
+pub(super) const EVALUATION: &str = "evaluation";
 
 /// Weights, curvature, what blocks on their way carry, the scratch of a solve and the copies of a checkpoint.
 fn model_bytes(table: &Table, threads: usize) -> u64 {
@@ -67,11 +87,4 @@ fn model_bytes(table: &Table, threads: usize) -> u64 {
     } else {
         Adaptive::bytes(n)
     }
-}
-
-/// How much of what is free the held out rows may take.
-pub(super) fn held_out_limit(plan: &Plan, ledger: &Ledger) -> u64 {
-    let planned: u64 = plan.holders.iter().map(|(_, bytes)| bytes).sum();
-    // Half of the rest: rows can be shorter than in the sample, which makes larger batches.
-    ledger.budget().saturating_sub(planned) / 2
 }

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tidegate_data::{Batch, Holdout, PassOptions, PassPosition, Table};
-use tidegate_memory::Ledger;
+use tidegate_memory::{Grant, Ledger};
 
 use super::held_out::HeldOut;
 use super::moments::Moments;
 use super::newton::Step;
-use super::plan::{Plan, held_out_limit, plan};
+use super::plan::{EVALUATION, MODEL, Plan};
 use super::state::{Method, State};
 use super::{LinearModel, Loss};
 use crate::{Checkpoint, Error, Evaluator, Event, Metric, Model, Report, Result, RowReport, Sink};
@@ -23,7 +23,6 @@ pub struct Options {
     pub epochs: u32,
     /// The penalty `½ l2 Σ w²` on weights of standardised columns, against the summed loss.
     pub l2: f64,
-    pub threads: usize,
     pub holdout: Holdout,
     /// Where checkpoints go, and how often one is written inside an epoch.
     pub checkpoint: Option<PathBuf>,
@@ -47,16 +46,17 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Newton's method squares the distance, so what is left after it is noise.
 const SETTLED: f64 = 1e-6;
 
-/// Trains a linear model on `table`, from the start or from a checkpoint, until it is done or `stop` is set.
+/// Trains a linear model on `table` within its plan, from the start or from a checkpoint, until it is done or
+/// `stop` is set.
 pub fn train(
     table: &Table,
     options: &Options,
+    plan: &Plan,
     ledger: &Ledger,
     resume: Option<&Checkpoint>,
     stop: &AtomicBool,
     sink: &mut Sink,
 ) -> Result<Outcome> {
-    let plan = plan(table, options.threads, ledger)?;
     sink(Event::Plan {
         holders: plan.holders.clone(),
     });
@@ -67,20 +67,17 @@ pub fn train(
         None => State::new(n, options.l2),
     };
     let granted = |name: &'static str| {
-        let bytes = plan
-            .holders
-            .iter()
-            .find(|(holder, _)| holder == name)
-            .map_or(0, |(_, bytes)| *bytes);
-        ledger
-            .holder(name)
-            .try_grant(bytes)
-            .map(|grant| grant.pin())
+        let grant = ledger.holder(name).try_grant(plan.bytes(name));
+        grant
+            .map(Grant::pin)
             .map_err(|source| Error::Memory { what: name, source })
     };
-    let _held = (granted("model")?, granted("evaluation")?);
-    let limit = held_out_limit(&plan, ledger);
-    let mut held_out = HeldOut::new(table.encoders.width(), ledger.holder("held-out rows"), limit);
+    let _held = (granted(MODEL)?, granted(EVALUATION)?);
+    let mut held_out = HeldOut::new(
+        table.encoders.width(),
+        ledger.holder("held-out rows"),
+        plan.spare(),
+    );
     if resume.is_some() {
         held_out.give_up();
     }
@@ -103,7 +100,7 @@ pub fn train(
 struct Training<'a, 's> {
     table: &'a Table,
     options: &'a Options,
-    plan: Plan,
+    plan: &'a Plan,
     ledger: &'a Ledger,
     loss: Loss,
     state: State,
@@ -117,18 +114,20 @@ struct Training<'a, 's> {
 
 impl Training<'_, '_> {
     fn run(&mut self) -> Result<Outcome> {
-        let mut converged = false;
-        while self.state.progress.epoch < self.options.epochs && !converged {
+        let converged = loop {
             self.epoch()?;
             if self.stop.load(Ordering::Relaxed) {
                 let checkpoint = self.save()?;
-                return Ok(Outcome::Stopped {
-                    epoch: self.state.progress.epoch,
-                    checkpoint,
-                });
+                let epoch = self.state.progress.epoch + 1;
+                return Ok(Outcome::Stopped { epoch, checkpoint });
             }
-            converged = self.end_epoch()?;
-        }
+            let converged = self.end_epoch()?;
+            if converged || self.state.progress.epoch + 1 >= self.options.epochs {
+                break converged;
+            }
+            self.next_epoch();
+            self.try_to_save();
+        };
         let metrics = self.final_metrics()?;
         let weights = self.state.weights().to_vec();
         let target = self.table.encoders.target.clone();
@@ -214,7 +213,7 @@ impl Training<'_, '_> {
             self.tell(position);
         }
         if self.saved.elapsed() >= self.options.checkpoint_every {
-            self.save()?;
+            self.try_to_save();
         }
         let stop = self.stop.load(Ordering::Relaxed);
         Ok(if stop {
@@ -317,6 +316,17 @@ impl Training<'_, '_> {
         progress.position = None;
         (progress.rows, progress.training_rows, progress.loss) = (0, 0, 0.0);
         (progress.bad, progress.without_target, progress.held_out) = (0, 0, 0);
+    }
+
+    /// A checkpoint on the way: one that cannot be written is no reason to lose the training.
+    fn try_to_save(&mut self) {
+        if let Err(error) = self.save() {
+            self.saved = Instant::now();
+            (self.sink)(Event::Warning {
+                text: "no checkpoint could be written".into(),
+                error,
+            });
+        }
     }
 
     fn save(&mut self) -> Result<bool> {

@@ -1,0 +1,235 @@
+//! What a person sees while a worker works: a bar on a terminal, plain lines elsewhere.
+
+use std::time::{Duration, Instant};
+
+use console::style;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tidegate_memory::{Budget, format_bytes};
+use tidegate_runs::FlightRecord;
+use tidegate_watch::{Event, Update};
+
+use super::text::{against, duration, figure, metric_name, short};
+
+/// Without a terminal, a line of progress this often.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Writes to standard error; results go to standard output.
+pub(super) struct Reporter {
+    bar: Option<ProgressBar>,
+    /// When the last line of progress was written, without a terminal.
+    written: Instant,
+    epoch: u32,
+    epoch_started: Instant,
+    memory: Option<u64>,
+    budget: u64,
+    /// Metrics of the epoch that has just ended, said together.
+    metrics: Vec<(String, f64)>,
+    epochs: u32,
+    /// Progress and warnings only.
+    quiet: bool,
+}
+
+impl Reporter {
+    pub(super) fn new(quiet: bool) -> Reporter {
+        let terminal = console::user_attended_stderr();
+        let bar = terminal.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+            let template = "{prefix} {bar:24.cyan/dim} {percent:>3}%  {msg}";
+            let plain = ProgressStyle::default_bar();
+            bar.set_style(
+                ProgressStyle::with_template(template)
+                    .unwrap_or(plain)
+                    .progress_chars("━╸─"),
+            );
+            bar
+        });
+        Reporter {
+            bar,
+            written: Instant::now(),
+            epoch: 0,
+            epoch_started: Instant::now(),
+            memory: None,
+            budget: 0,
+            metrics: Vec::new(),
+            epochs: 0,
+            quiet,
+        }
+    }
+
+    pub(super) fn update(&mut self, budget: &Budget, update: Update) {
+        self.budget = budget.bytes;
+        match update {
+            Update::Started { containment, .. } if !self.quiet => self.started(budget, containment),
+            Update::Started { .. } => {}
+            Update::Event(event) => self.event(event),
+            Update::Sample(record) => self.memory = in_use(record),
+            Update::Output { line, .. } => self.line(&format!("worker: {line}")),
+            Update::Stopping { second: false } => {
+                self.line("stopping: the worker saves what it has; once more to kill it");
+            }
+            Update::Stopping { second: true } => self.line("killing the worker"),
+            Update::OverLine(over) => self.line(&format!(
+                "{} its {} memory is {} of {}: stopping it",
+                style("over the line:").red().for_stderr(),
+                over.figure,
+                format_bytes(over.used),
+                format_bytes(over.limit)
+            )),
+        }
+    }
+
+    /// A stage that is not a worker's: its name, how far it is, of how much.
+    pub(super) fn stage(&mut self, name: &str, done: u64, total: u64) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_length(total);
+                bar.set_position(done);
+                bar.set_prefix(name.to_string());
+                bar.set_message(format!("{} of {}", format_bytes(done), format_bytes(total)));
+            }
+            None if self.written.elapsed() >= LINE_EVERY => {
+                self.written = Instant::now();
+                eprintln!("{name}: {} of {}", format_bytes(done), format_bytes(total));
+            }
+            None => {}
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(&mut self) {
+        self.say_metrics();
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn started(&mut self, budget: &Budget, containment: &str) {
+        let how = match containment.strip_prefix("watched") {
+            Some(why) => format!("watched by tidegate{why}"),
+            None => format!("enforced by {containment}"),
+        };
+        if budget.clipped
+            && let Some(asked) = budget.asked
+        {
+            self.line(&format!(
+                "note: {asked} were asked for, but {} allows no more than {}",
+                budget.bound.name,
+                format_bytes(budget.bytes)
+            ));
+        }
+        self.line(&format!("memory {}, {how}", format_bytes(budget.bytes)));
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Notice { text } if !self.quiet => self.line(text),
+            Event::Warning { text } => {
+                self.line(&format!("{} {text}", style("warning:").yellow().for_stderr()))
+            }
+            Event::Plan { holders, needs, .. } if !self.quiet => {
+                let parts: Vec<String> = holders
+                    .iter()
+                    .map(|(name, bytes)| format!("{name} {}", format_bytes(*bytes)))
+                    .collect();
+                self.line(&format!(
+                    "plan: {} = {}",
+                    parts.join(" + "),
+                    against(Some(*needs), Some(self.budget))
+                ));
+            }
+            Event::Progress {
+                epoch,
+                epochs,
+                done_bytes,
+                total_bytes,
+                rows,
+                rows_per_second,
+                loss,
+                phase,
+                ..
+            } => {
+                self.epochs = *epochs;
+                if *epoch != self.epoch {
+                    self.say_metrics();
+                    (self.epoch, self.epoch_started) = (*epoch, Instant::now());
+                }
+                let name = phase.clone().unwrap_or_else(|| format!("epoch {epoch}/{epochs}"));
+                self.progress(
+                    &name,
+                    *done_bytes,
+                    *total_bytes,
+                    &self.figures(*rows, *rows_per_second, *loss, *done_bytes, *total_bytes),
+                );
+            }
+            Event::Metric { name, value, .. } => self.metrics.push((name.clone(), *value)),
+            Event::Checkpoint { .. } | Event::Done(_) | Event::Stopped { .. } => self.say_metrics(),
+            _ => {}
+        }
+    }
+
+    /// `3.8 M rows · 1.31 M rows/s · 12 s left · memory 64 MB of 256 MB`
+    fn figures(&self, rows: u64, rate: f64, loss: Option<f64>, done: u64, total: Option<u64>) -> String {
+        let mut parts = vec![
+            format!("{} rows", short(rows as f64)),
+            format!("{} rows/s", short(rate)),
+        ];
+        if let Some(total) = total.filter(|_| done > 0) {
+            let left = self.epoch_started.elapsed().as_secs_f64() * (total.saturating_sub(done)) as f64
+                / done as f64;
+            parts.push(format!("{} left", duration(left)));
+        }
+        parts.extend(loss.map(|loss| format!("loss {}", figure(loss))));
+        parts.push(format!("memory {}", against(self.memory, Some(self.budget))));
+        parts.join(" · ")
+    }
+
+    fn progress(&mut self, name: &str, done: u64, total: Option<u64>, figures: &str) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_length(total.unwrap_or(done).max(1));
+                bar.set_position(done);
+                bar.set_prefix(name.to_string());
+                bar.set_message(figures.to_string());
+            }
+            None if self.written.elapsed() >= LINE_EVERY => {
+                self.written = Instant::now();
+                let share = total.map_or(String::new(), |total| {
+                    format!(" {:>3}%", done * 100 / total.max(1))
+                });
+                eprintln!("{name}{share}  {figures}");
+            }
+            None => {}
+        }
+    }
+
+    fn say_metrics(&mut self) {
+        let metrics = std::mem::take(&mut self.metrics);
+        if metrics.is_empty() || self.quiet {
+            return;
+        }
+        let took = duration(self.epoch_started.elapsed().as_secs_f64());
+        let figures: Vec<String> = metrics
+            .iter()
+            .map(|(name, value)| format!("{} {}", metric_name(name), figure(*value)))
+            .collect();
+        self.line(&format!(
+            "epoch {}/{} in {took}: {}",
+            self.epoch,
+            self.epochs,
+            figures.join(" · ")
+        ));
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            // Above the bar, which is drawn again below.
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+}
+
+/// The figure that counts against the line: what the kernel charges, else the worker's share of memory.
+fn in_use(record: &FlightRecord) -> Option<u64> {
+    record.cgroup_usage.or(record.proportional).or(record.resident)
+}

@@ -1,0 +1,156 @@
+//! `tidegate show`
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use tidegate::Result;
+use tidegate_memory::format_bytes;
+use tidegate_runs::{Metric, Run, now_ms, tail, timestamp};
+use tidegate_train::Report;
+
+use super::runs::status;
+use super::text::{against, columns, duration, figure, metric_name, thousands};
+use super::train::{metric_lines, oom_kills};
+use super::{open, print_json, say};
+
+#[derive(Args)]
+pub(super) struct ShowArguments {
+    /// The run: its id, name, a unique beginning of either, or last
+    run: String,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that is known of a run.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    run: Run,
+    metrics: Vec<Metric>,
+    report: Option<Report>,
+    job: Option<String>,
+    log_tail: Vec<String>,
+    folder: String,
+}
+
+pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
+    let session = open(home)?;
+    let run = session.store.find(&arguments.run)?;
+    let dir = session.store.run_dir(&run.id);
+    let report = std::fs::read(dir.model().join("report.json")).ok();
+    let shown = Shown {
+        metrics: session.store.metrics(&run.id)?,
+        report: report.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+        job: std::fs::read_to_string(dir.job()).ok(),
+        log_tail: tail(&dir.log(), 10).unwrap_or_default(),
+        folder: dir.path().display().to_string(),
+        run,
+    };
+    if arguments.json {
+        print_json(&shown);
+    } else {
+        print(&shown);
+    }
+    Ok(())
+}
+
+fn print(shown: &Shown) {
+    let run = &shown.run;
+    let name = run
+        .name
+        .as_ref()
+        .map_or(String::new(), |name| format!(" ({name})"));
+    let took = run.duration_ms(now_ms()).map_or(String::new(), |ms| {
+        format!(" after {}", duration(ms as f64 / 1e3))
+    });
+    say!("run {}{name}: {}{took}", run.id, status(run.status));
+    if let Some(error) = &run.error {
+        say!("  {error}");
+    }
+    if let Some(hint) = &run.hint {
+        say!("  hint: {hint}");
+    }
+    let unavailable = || "unavailable".to_string();
+    let size = |bytes: Option<u64>| bytes.map_or_else(unavailable, format_bytes);
+    let mut facts = vec![
+        ("started", timestamp(run.created_ms)),
+        (
+            "data",
+            format!(
+                "{} ({})",
+                run.data.as_deref().unwrap_or("-"),
+                size(run.data_bytes)
+            ),
+        ),
+        ("target", run.target.clone().unwrap_or_else(|| "-".into())),
+        ("model", run.model.clone().unwrap_or_else(|| "-".into())),
+        ("rows", run.rows.map_or_else(unavailable, thousands)),
+        (
+            "budget",
+            format!(
+                "{}; the machine's bound: {}",
+                size(run.budget_bytes),
+                run.bound.as_deref().unwrap_or("-")
+            ),
+        ),
+        ("held by", run.containment.clone().unwrap_or_else(unavailable)),
+        ("planned", size(run.needs_bytes)),
+        (
+            "peak",
+            format!(
+                "{} ({})",
+                against(run.peak_bytes, run.budget_bytes),
+                run.peak_source.as_deref().unwrap_or("not measured")
+            ),
+        ),
+        ("resident peak", size(run.resident_peak_bytes)),
+        ("OOM kills", oom_kills(run.oom_kills)),
+    ];
+    if let Some(signal) = run.signal {
+        facts.push(("signal", signal.to_string()));
+    }
+    if let Some(code) = run.exit_code {
+        facts.push(("exit code", code.to_string()));
+    }
+    facts.push(("folder", shown.folder.clone()));
+    let rows: Vec<Vec<String>> = facts
+        .into_iter()
+        .map(|(name, value)| vec![name.to_string(), value])
+        .collect();
+    columns(&rows).iter().for_each(|line| say!("  {line}"));
+    if let Some(report) = &shown.report {
+        say!("metrics on {} rows held out:", thousands(report.rows.held_out));
+        metric_lines(&report.metrics)
+            .iter()
+            .for_each(|line| say!("  {line}"));
+        say!("largest weights on standardised columns:");
+        let weights = report
+            .weights
+            .iter()
+            .take(8)
+            .map(|(name, weight)| vec![name.clone(), figure(*weight)]);
+        columns(&weights.collect::<Vec<_>>())
+            .iter()
+            .for_each(|line| say!("  {line}"));
+    }
+    print_epochs(&shown.metrics);
+    if run.error.is_some() && !shown.log_tail.is_empty() {
+        say!("last lines of the log:");
+        shown.log_tail.iter().for_each(|line| say!("  {line}"));
+    }
+}
+
+/// One line an epoch.
+fn print_epochs(metrics: &[Metric]) {
+    let mut epochs: Vec<u32> = metrics.iter().map(|metric| metric.epoch).collect();
+    epochs.dedup();
+    for epoch in epochs {
+        let of_epoch = metrics.iter().filter(|metric| metric.epoch == epoch);
+        let figures: Vec<String> = of_epoch
+            .map(|metric| format!("{} {}", metric_name(&metric.name), figure(metric.value)))
+            .collect();
+        say!("epoch {epoch}: {}", figures.join(" · "));
+    }
+}

@@ -1,0 +1,98 @@
+//! The verb `predict`: a model over a table, in a supervised worker within the budget.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tidegate_data::BadRows;
+use tidegate_memory::{Amount, Budget, resolve};
+use tidegate_train::Model;
+use tidegate_watch::{Output, Update, supervise};
+
+use crate::train::unfinished;
+use crate::worker::{Task, floor};
+use crate::{Error, Result, Session};
+
+/// What to predict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PredictJob {
+    pub memory: Option<Amount>,
+    /// A model folder, or a run by id, name, prefix or `last`.
+    pub model: String,
+    pub data: PathBuf,
+    /// Standard output without it.
+    pub output: Option<PathBuf>,
+    pub delimiter: Option<String>,
+    pub quote: Option<String>,
+    pub header: Option<bool>,
+    pub bad_rows: BadRows,
+    pub missing: Vec<String>,
+    pub threads: Option<usize>,
+}
+
+/// What a prediction came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    pub rows: u64,
+    pub bad: u64,
+    pub first_bad: Option<String>,
+    #[serde(default)]
+    pub peak: Option<u64>,
+}
+
+/// Streams predictions for every row of a table to a file or to standard output.
+pub fn predict(
+    session: &Session,
+    job: &PredictJob,
+    watch: &mut dyn FnMut(&Budget, Update),
+) -> Result<Predicted> {
+    let folder = model_folder(session, &job.model)?;
+    // Both fail early and with a better place to say so than the worker's.
+    Model::load(&folder)?;
+    tidegate_data::Input::open(&job.data)?;
+    crate::job::dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?;
+    let budget = resolve(&session.host, job.memory)?;
+    let task = Task::Predict {
+        job: job.clone(),
+        budget: budget.bytes,
+        model: folder,
+    };
+    let mut child = task.child()?;
+    child.limit_bytes = Some(floor(budget.bytes));
+    child.output = Output::Inherit;
+    let ended = supervise(&session.host, child, &mut |update| watch(&budget, update))?;
+    match (&ended.done, ended.exit_code()) {
+        (Some(done), 0) => {
+            let mut predicted: Predicted =
+                serde_json::from_value(done.details.clone()).map_err(|error| Error::Job {
+                    path: job.data.clone(),
+                    what: format!("the worker's report: {error}"),
+                })?;
+            predicted.peak = ended.peak;
+            Ok(predicted)
+        }
+        _ => Err(unfinished(&ended, None)),
+    }
+}
+
+/// A folder with a `model.toml`, or the model of a run.
+fn model_folder(session: &Session, reference: &str) -> Result<PathBuf> {
+    let path = Path::new(reference);
+    if path.join("model.toml").is_file() {
+        return Ok(path.to_path_buf());
+    }
+    if path.is_dir() && (reference.contains('/') || session.store.find(reference).is_err()) {
+        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(tidegate_train::Error::NotAModel {
+            path: path.into(),
+            source,
+        }
+        .into());
+    }
+    let run = session.store.find(reference)?;
+    let folder = session.store.run_dir(&run.id).model();
+    if !folder.exists() {
+        let status = format!("is {}", run.status.as_str());
+        return Err(Error::NoModel { run: run.id, status });
+    }
+    Ok(folder)
+}

@@ -1,0 +1,36 @@
+//! What every verb starts from: the run store of a home folder, tidied up.
+
+use std::path::{Path, PathBuf};
+
+use tidegate_memory::Host;
+use tidegate_runs::{Run, Store};
+
+use crate::Result;
+
+/// An open run store. Opening it closes runs whose supervisor was killed.
+pub struct Session {
+    pub host: Host,
+    pub store: Store,
+    /// Runs that were found dead and closed.
+    pub recovered: Vec<Run>,
+}
+
+impl Session {
+    pub fn open(home: &Path) -> Result<Session> {
+        let host = Host::live();
+        let store = Store::open(home)?;
+        let recovered = tidegate_watch::close_orphans(&host, &store)?;
+        Ok(Session {
+            host,
+            store,
+            recovered,
+        })
+    }
+
+    /// `--home`, else `TIDEGATE_HOME`, else `.tidegate` in the working folder.
+    pub fn default_home() -> PathBuf {
+        std::env::var_os("TIDEGATE_HOME")
+            .filter(|home| !home.is_empty())
+            .map_or_else(|| ".tidegate".into(), PathBuf::from)
+    }
+}

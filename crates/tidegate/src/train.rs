@@ -1,0 +1,136 @@
+//! The verb `train`: a run is created, its worker supervised, its outcome returned.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tidegate_memory::{Budget, resolve};
+use tidegate_runs::{NewRun, Run};
+use tidegate_train::Report;
+use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
+
+use crate::worker::{Task, floor};
+use crate::{Error, Job, Result, Session};
+
+/// A training that is done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trained {
+    pub run: Run,
+    pub budget: Budget,
+    pub report: Report,
+    pub model: PathBuf,
+    pub containment: String,
+    pub seconds: f64,
+}
+
+/// Trains `job` as a new run. `watch` hears everything on the way.
+pub fn train(session: &Session, job: &Job, watch: &mut dyn FnMut(&Budget, Update)) -> Result<Trained> {
+    job.check()?;
+    start(session, job, None, watch)
+}
+
+/// Takes up the training of a run that stopped with a checkpoint, as a new run with the same job.
+pub fn resume(session: &Session, reference: &str, watch: &mut dyn FnMut(&Budget, Update)) -> Result<Trained> {
+    let run = session.store.find(reference)?;
+    let dir = session.store.run_dir(&run.id);
+    let job = Job::read(&dir.job())?;
+    if !dir.checkpoint().exists() {
+        return Err(Error::NoCheckpoint { run: run.id });
+    }
+    job.check()?;
+    start(session, &job, Some(dir.checkpoint()), watch)
+}
+
+fn start(
+    session: &Session,
+    job: &Job,
+    resume: Option<PathBuf>,
+    watch: &mut dyn FnMut(&Budget, Update),
+) -> Result<Trained> {
+    let budget = resolve(&session.host, job.memory)?;
+    let mut job = job.clone();
+    // A run is told from anywhere, so its data is named from the root.
+    job.data.path = std::path::absolute(&job.data.path).unwrap_or(job.data.path);
+    let run = session.store.create(&NewRun {
+        kind: "train".into(),
+        name: job.name.clone(),
+        model: Some(job.model.kind.clone()),
+        data: Some(job.data.path.display().to_string()),
+        target: Some(job.data.target.clone()),
+        budget_bytes: Some(budget.bytes),
+        bound: Some(budget.bound.name.clone()),
+        command: std::env::args().collect(),
+        supervisor: this_process(&session.host),
+        boot_id: boot_id(),
+    })?;
+    let dir = session.store.run_dir(&run.id);
+    let started = std::fs::write(dir.job(), job.to_toml()).map_err(|source| Error::Io {
+        path: dir.job(),
+        what: "cannot be written",
+        source,
+    });
+    if let Err(error) = started {
+        give_up(session, &run, &error);
+        return Err(error);
+    }
+    let task = Task::Train {
+        job: dir.job(),
+        budget: budget.bytes,
+        checkpoint: dir.checkpoint(),
+        model: dir.model(),
+        resume,
+    };
+    let mut child = task.child()?;
+    child.limit_bytes = Some(floor(budget.bytes));
+    child.run = Some(RecordedRun {
+        store: &session.store,
+        id: &run.id,
+    });
+    let ended = supervise(&session.host, child, &mut |update| watch(&budget, update))?;
+    let run = session.store.get(&run.id)?;
+    match (&ended.done, ended.exit_code()) {
+        (Some(done), 0) => {
+            let report = serde_json::from_value(done.details.clone()).map_err(|error| Error::Job {
+                path: dir.model(),
+                what: format!("the worker's report: {error}"),
+            })?;
+            let seconds = ended.duration.as_secs_f64();
+            Ok(Trained {
+                run,
+                budget,
+                report,
+                model: dir.model(),
+                containment: ended.containment,
+                seconds,
+            })
+        }
+        _ => Err(unfinished(&ended, Some(run.id))),
+    }
+}
+
+/// Marks a run failed that never got a worker.
+fn give_up(session: &Session, run: &Run, error: &Error) {
+    let outcome = tidegate_runs::Outcome {
+        error: Some(error.message()),
+        hint: error.hint(),
+        exit_code: Some(error.exit_code()),
+        ..tidegate_runs::Outcome::new(tidegate_runs::Status::Failed)
+    };
+    // The first error is the one worth telling.
+    let _ = session.store.finish(&run.id, &outcome);
+}
+
+/// The error of a worker that did not finish.
+pub(crate) fn unfinished(ended: &Ended, run: Option<String>) -> Error {
+    let hint = match (&ended.failed, ended.stopped, &run) {
+        (Some(failure), ..) => failure.hint.clone(),
+        (None, Some(true), Some(run)) => Some(format!("go on with `tidegate resume {run}`")),
+        (None, _, Some(run)) => Some(format!("see `tidegate show {run}`")),
+        (None, _, None) => None,
+    };
+    Error::Ended {
+        message: ended.explain(),
+        hint,
+        exit_code: ended.exit_code(),
+        run,
+    }
+}

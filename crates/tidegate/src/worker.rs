@@ -1,0 +1,209 @@
+//! The worker: the same program as a child, where data is read and models are fitted.
+//!
+//! It takes its task as JSON on the command line, speaks [`tidegate_watch::Event`]s over the pipe that its
+//! supervisor opened, and ends with 0, 1 or 2. SIGTERM asks it to save and end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use tidegate_memory::{Grant, Host, Ledger, process_memory};
+use tidegate_watch::{Event, EventWriter, Failure};
+
+use crate::{Error, PredictJob, Result};
+
+mod destination;
+mod predict;
+mod train;
+
+/// What a worker is started for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    Train {
+        job: PathBuf,
+        budget: u64,
+        checkpoint: PathBuf,
+        model: PathBuf,
+        resume: Option<PathBuf>,
+    },
+    Predict {
+        job: PredictJob,
+        budget: u64,
+        model: PathBuf,
+    },
+}
+
+/// What the program itself grows by once it works: stacks, page tables, allocator slack. Measured at 2.6 MB
+/// with two threads on a 2 GB table.
+const RUNTIME_GROWTH: u64 = 4 << 20;
+/// Below this a worker could not even say that the budget is too small: the kernel would kill it first.
+const FLOOR: u64 = 48_000_000;
+
+/// The limit to set for a worker with this budget. A worker with less than the floor refuses the job, and
+/// names the least budget that would do, before it reads more than a sample.
+pub(crate) fn floor(budget: u64) -> u64 {
+    budget.max(FLOOR)
+}
+
+pub(crate) fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+impl Task {
+    /// This program again, as a worker for the task.
+    pub(crate) fn child(&self) -> Result<tidegate_watch::Job<'static>> {
+        let program = std::env::current_exe().map_err(|source| Error::Io {
+            path: "/proc/self/exe".into(),
+            what: "this program cannot find itself",
+            source,
+        })?;
+        let task = serde_json::to_string(self).expect("a task is plain data");
+        Ok(tidegate_watch::Job::new(program, ["worker", &task]))
+    }
+}
+
+/// Does the task and says everything over the pipe; the value is the exit code.
+pub fn run(task: &str, events_fd: i32) -> i32 {
+    let events = match EventWriter::from_fd(events_fd) {
+        Ok(events) => Arc::new(events),
+        Err(error) => {
+            eprintln!("error: {error}");
+            return 2;
+        }
+    };
+    let speaker = Speaker {
+        events,
+        stop: Arc::new(AtomicBool::new(false)),
+    };
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        if let Err(error) = signal_hook::flag::register(signal, speaker.stop.clone()) {
+            eprintln!("warning: signal {signal} cannot be caught: {error}");
+        }
+    }
+    let done = serde_json::from_str(task)
+        .map_err(|error| Error::Usage {
+            what: format!("not a task: {error}"),
+            hint: "the worker is started by tidegate itself".into(),
+        })
+        .and_then(|task| match task {
+            Task::Train {
+                job,
+                budget,
+                checkpoint,
+                model,
+                resume,
+            } => train::train(
+                &speaker,
+                &job,
+                budget,
+                train::Places {
+                    checkpoint,
+                    model,
+                    resume,
+                },
+            ),
+            Task::Predict { job, budget, model } => predict::predict(&speaker, &job, budget, &model),
+        });
+    match done {
+        Ok(()) => 0,
+        Err(error) => {
+            let exit_code = error.exit_code();
+            speaker.say(Event::Failed(Failure {
+                message: error.message(),
+                hint: error.hint(),
+                usage: exit_code == 2,
+            }));
+            exit_code
+        }
+    }
+}
+
+/// Says events; when nobody listens any more, asks the work to stop.
+struct Speaker {
+    events: Arc<EventWriter>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Speaker {
+    fn say(&self, event: Event) {
+        if self.events.send(&event).is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn ledger(&self, ledger: &Ledger) {
+        let snapshot = ledger.snapshot();
+        let holders = snapshot
+            .holders
+            .into_iter()
+            .map(|holder| (holder.name, holder.held, holder.peak))
+            .collect();
+        self.say(Event::Ledger {
+            used: snapshot.used,
+            peak: snapshot.peak,
+            budget: snapshot.budget,
+            holders,
+        });
+    }
+}
+
+/// What the program itself takes: what is resident now, and what it grows by.
+fn runtime_bytes() -> u64 {
+    let memory = process_memory(&Host::live(), std::process::id().cast_signed());
+    // Without the counter, what it was where it could be read.
+    memory.and_then(|memory| memory.resident).unwrap_or(12 << 20) + RUNTIME_GROWTH
+}
+
+/// A ledger with room for a look at the data even where the budget has none, so that the least budget can
+/// be named.
+fn sampling_ledger(budget: u64) -> Ledger {
+    Ledger::new(floor(budget))
+}
+
+/// The account of the budget, with what the program itself takes already in it.
+fn working_ledger(budget: u64, runtime: u64) -> Result<(Ledger, Grant)> {
+    let ledger = Ledger::new(budget);
+    let grant = ledger.holder("runtime").try_grant(runtime);
+    let grant = grant.map_err(|source| tidegate_train::Error::Memory {
+        what: "the program itself",
+        source,
+    })?;
+    Ok((ledger, grant.pin()))
+}
+
+/// Rows per second since the epoch began.
+struct Rate {
+    epoch: u32,
+    started: Instant,
+    rows: u64,
+}
+
+impl Rate {
+    fn new() -> Rate {
+        Rate {
+            epoch: 0,
+            started: Instant::now(),
+            rows: 0,
+        }
+    }
+
+    fn at(&mut self, epoch: u32, rows: u64) -> f64 {
+        if epoch != self.epoch {
+            // The first progress of an epoch comes a moment after its start: count from there.
+            let rows = if self.epoch == 0 { 0 } else { rows };
+            *self = Rate {
+                epoch,
+                started: if self.epoch == 0 {
+                    self.started
+                } else {
+                    Instant::now()
+                },
+                rows,
+            };
+        }
+        (rows - self.rows.min(rows)) as f64 / self.started.elapsed().as_secs_f64().max(1e-3)
+    }
+}

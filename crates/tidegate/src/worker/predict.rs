@@ -1,0 +1,110 @@
+//! Predicting in the worker.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use tidegate_data::target::Task as TargetTask;
+use tidegate_data::{Table, TableOptions};
+use tidegate_train::{Error as TrainError, Model, predict_plan};
+use tidegate_watch::{Done, Event};
+
+use super::destination::{Destination, quoted};
+use super::{Rate, Speaker, default_threads, runtime_bytes, sampling_ledger, working_ledger};
+use crate::job::dialect_options;
+use crate::{PredictJob, Predicted, Result};
+
+pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
+    let model = Model::load(folder)?;
+    let runtime = runtime_bytes();
+    let options = TableOptions {
+        dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
+        bad_rows: job.bad_rows,
+        missing: job.missing.clone(),
+        task: None,
+    };
+    let table = Table::open_for(&job.data, &model.encoders, &options, &sampling_ledger(budget))?;
+    let plan = predict_plan(
+        &table,
+        job.threads.unwrap_or_else(default_threads),
+        runtime,
+        budget,
+    )?;
+    let (ledger, _runtime) = working_ledger(budget, runtime)?;
+    let mut output = Destination::open(job.output.as_deref())?;
+    let binary = model.encoders.target.task() == TargetTask::Binary;
+    output.write(|out| writeln!(out, "line,prediction{}", if binary { ",probability" } else { "" }))?;
+    let (mut rows, mut rate) = (0u64, Rate::new());
+    let counts = tidegate_train::predict(
+        &model,
+        &table,
+        &plan,
+        &ledger,
+        |prediction| {
+            rows += 1;
+            output.write(|out| match prediction.label {
+                Some(label) => writeln!(out, "{},{},{}", prediction.line, quoted(label), prediction.score),
+                None => writeln!(out, "{},{}", prediction.line, prediction.score),
+            })
+        },
+        |position| {
+            speaker.say(Event::Progress {
+                epoch: 1,
+                epochs: 1,
+                step: position.block,
+                done_bytes: position.consumed,
+                total_bytes: Some(table.input.bytes()),
+                rows: position.line,
+                rows_per_second: rate.at(1, position.line),
+                loss: None,
+                phase: Some("predict".into()),
+            });
+            if speaker.stop.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        },
+    );
+    let counts = match counts {
+        // Whoever read our output has read enough: `tidegate predict … | head`.
+        Err(TrainError::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
+            speaker.say(Event::Done(Done {
+                details: report(rows, 0, None),
+                ..Done::default()
+            }));
+            return Ok(());
+        }
+        counts => counts?,
+    };
+    if speaker.stop.load(Ordering::Relaxed) {
+        speaker.say(Event::Stopped {
+            epoch: 1,
+            step: rows,
+            checkpoint: false,
+        });
+        return Ok(());
+    }
+    output.finish()?;
+    let first_bad = counts
+        .first_bad
+        .map(|(line, fault)| format!("{}:{line}: {fault}", job.data.display()));
+    speaker.say(Event::Done(Done {
+        rows: Some(counts.rows),
+        data_bytes: Some(table.input.bytes()),
+        details: report(counts.rows, counts.bad, first_bad),
+        ..Done::default()
+    }));
+    Ok(())
+}
+
+fn report(rows: u64, bad: u64, first_bad: Option<String>) -> serde_json::Value {
+    serde_json::to_value(Predicted {
+        rows,
+        bad,
+        first_bad,
+        peak: None,
+    })
+    .expect("plain data")
+}
