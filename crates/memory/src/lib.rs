@@ -28,7 +28,7 @@ mod counting;
 
 pub use budget::{Bound, BoundKind, Budget, Limit, resolve};
 pub use cgroup::{Cgroup, CgroupEvents, CgroupStat, CgroupVersion};
-pub use counting::Counting;
+pub use counting::{Counting, give_freed_memory_back};
 pub use error::{Error, SizeProblem};
 pub use host::Host;
 pub use ledger::{Grant, Holder, HolderSnapshot, Ledger, LedgerSnapshot, Refused};

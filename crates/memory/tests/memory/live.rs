@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tidegate_memory::{
-    Cgroup, CgroupVersion, Counting, Host, Limit, process_memory, process_tree, resolve, start_time,
-    tree_memory,
+    Cgroup, CgroupVersion, Counting, Host, Limit, give_freed_memory_back, process_memory, process_status,
+    process_tree, resolve, start_time, tree_memory,
 };
 
 #[global_allocator]
@@ -118,6 +118,31 @@ fn a_child_is_metered() {
     let pid = child.pid();
     drop(child);
     assert_eq!(process_memory(&host, pid), None);
+}
+
+#[test]
+fn freed_memory_is_given_back() {
+    if !give_freed_memory_back() {
+        println!("skipped: not glibc");
+        return;
+    }
+    let host = Host::live();
+    let own = i32::try_from(std::process::id()).expect("a pid fits");
+    let resident = || {
+        process_status(&host, own)
+            .and_then(|memory| memory.resident)
+            .expect("VmRSS")
+    };
+    let pieces: Vec<Vec<u8>> = (0..32)
+        .map(|index| vec![1u8; 8_000_000 - index * 50_000])
+        .collect();
+    let held = resident();
+    drop(std::hint::black_box(pieces));
+    assert!(
+        resident() + 150_000_000 < held,
+        "{held} before, {} after",
+        resident()
+    );
 }
 
 /// A cgroup of our own with a limit, removed when dropped.
