@@ -46,14 +46,7 @@ pub enum Error {
     #[error("{}: holds a header and no rows", path.display())]
     HeaderOnly { path: PathBuf },
     #[error("{}:{line}: {fault}", path.display())]
-    BadRow { path: PathBuf, line: u64, fault: Fault },
-    #[error("{}: all {rows} rows are bad; the first is line {line}: {fault}", path.display())]
-    AllRowsBad {
-        path: PathBuf,
-        rows: u64,
-        line: u64,
-        fault: Fault,
-    },
+    BadRow { path: PathBuf, line: u64, fault: Box<Fault> },
     #[error("{}:{line}: this row is larger than the memory left for it: over {} of {}", path.display(), format_bytes(*bytes), format_bytes(*budget))]
     RowTooLarge {
         path: PathBuf,
@@ -141,7 +134,7 @@ impl Error {
             Error::Compressed { .. } => "the file is cut off or damaged: copy or compress it again".into(),
             Error::Window { .. } => "give more --memory, or compress it again without --long".into(),
             Error::NotText { .. } => "give a CSV file: plain, gzip or zstd".into(),
-            Error::BadRow { fault, .. } | Error::AllRowsBad { fault, .. } => return fault.hint(),
+            Error::BadRow { fault, .. } => return fault.hint(),
             Error::RowTooLarge { in_quotes: true, .. } | Error::UnclosedQuote { .. } => {
                 "a quote may be missing its partner; if quotes mean nothing in this file, say --quote none"
                     .into()

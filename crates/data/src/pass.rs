@@ -199,7 +199,7 @@ impl Table {
             Some((line, fault)) => Err(Error::BadRow {
                 path: self.input.path().into(),
                 line,
-                fault,
+                fault: fault.into(),
             }),
             None => Ok(()),
         }

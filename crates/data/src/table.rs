@@ -243,10 +243,10 @@ impl Table {
                 Some((line, value)) if self.bad_rows == BadRows::Fail => Err(Error::BadRow {
                     path: path(),
                     line: *line,
-                    fault: Fault::TargetNotANumber {
+                    fault: Box::new(Fault::TargetNotANumber {
                         column,
                         value: value.clone(),
-                    },
+                    }),
                 }),
                 _ if sample.numbers == 0 => Err(Error::TargetText {
                     path: path(),
