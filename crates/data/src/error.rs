@@ -46,7 +46,11 @@ pub enum Error {
     #[error("{}: holds a header and no rows", path.display())]
     HeaderOnly { path: PathBuf },
     #[error("{}:{line}: {fault}", path.display())]
-    BadRow { path: PathBuf, line: u64, fault: Box<Fault> },
+    BadRow {
+        path: PathBuf,
+        line: u64,
+        fault: Box<Fault>,
+    },
     #[error("{}:{line}: this row is larger than the memory left for it: over {} of {}", path.display(), format_bytes(*bytes), format_bytes(*budget))]
     RowTooLarge {
         path: PathBuf,
@@ -89,6 +93,13 @@ pub enum Error {
         target: String,
         text_columns: Vec<String>,
     },
+    #[error("{}: its {columns} columns are more than the budget can hold", path.display())]
+    Columns {
+        path: PathBuf,
+        columns: u64,
+        #[source]
+        source: Refused,
+    },
     #[error("not enough memory for {what}")]
     Memory {
         what: &'static str,
@@ -126,7 +137,8 @@ impl Error {
             Error::NotFound { .. } => "check the path".into(),
             Error::Directory { .. } => "name one CSV file in it".into(),
             Error::NotAFile { .. } => "write the data to a file first: every epoch reads it again".into(),
-            Error::Empty { .. } | Error::HeaderOnly { .. } => {
+            Error::Empty { .. } => "check what wrote the file".into(),
+            Error::HeaderOnly { .. } => {
                 "check what wrote the file; if the first row is data, say --header no".into()
             }
             Error::Unreadable { .. } => return None,
@@ -145,6 +157,14 @@ impl Error {
                     format_bytes(bytes * 4)
                 )
             }
+            Error::UnknownColumn { columns, .. }
+                if columns.len() == 1 && columns[0].contains([',', ';', '\t', '|']) =>
+            {
+                format!(
+                    "the file has one column, {:?}: name its separator with --delimiter",
+                    columns[0]
+                )
+            }
             Error::UnknownColumn { name, columns, .. } => match nearest(name, columns) {
                 Some(near) => format!("did you mean {near:?}? The columns are {}", quoted(columns)),
                 None => format!("the columns are {}", quoted(columns)),
@@ -157,7 +177,10 @@ impl Error {
             Error::TargetText { .. } => {
                 "a linear model predicts a number or one of two values: choose another --target".into()
             }
-            Error::TargetNotBinary { .. } => "for a number say --task regression".into(),
+            Error::TargetNotBinary { values, .. } if values.iter().all(|value| is_number(value)) => {
+                "for a number say --task regression".into()
+            }
+            Error::TargetNotBinary { .. } => "choose another --target".into(),
             Error::NoFeatures { text_columns, .. } if !text_columns.is_empty() => {
                 format!(
                     "a linear model reads numeric columns; these hold text: {}",
@@ -167,7 +190,7 @@ impl Error {
             Error::NoFeatures { .. } => {
                 "if all fields ended up in one column, name the separator: --delimiter ';'".into()
             }
-            Error::Memory { .. } => "give more --memory".into(),
+            Error::Columns { .. } | Error::Memory { .. } => "give more --memory".into(),
         };
         Some(hint)
     }
@@ -216,6 +239,10 @@ impl Fault {
     }
 }
 
+fn is_number(text: &str) -> bool {
+    matches!(crate::parse_number(text.as_bytes()), crate::Number::Value(_))
+}
+
 /// A few names in quotes, and how many more there are.
 fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 12;
@@ -236,7 +263,7 @@ fn nearest<'a>(name: &str, columns: &'a [String]) -> Option<&'a String> {
     columns
         .iter()
         .map(|column| (edits(&name.to_lowercase(), &column.to_lowercase()), column))
-        .filter(|(distance, column)| *distance <= 1.max(column.chars().count().min(name.chars().count()) / 3))
+        .filter(|(distance, column)| *distance <= column.chars().count().min(name.chars().count()) / 3)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, column)| column)
 }

@@ -17,6 +17,8 @@ use crate::{Compression, Error, Input, Result};
 /// sorted by its target, or with a late change of habits, does not fool us.
 const PLACES: u64 = 32;
 const PLACE_BYTES: usize = 64 << 10;
+/// What is remembered of a column, its name and values included.
+const COLUMN_BYTES: u64 = 512;
 /// Distinct values remembered of each column: enough to tell one, two and many.
 const DISTINCT: usize = 3;
 
@@ -49,8 +51,10 @@ pub struct ColumnProfile {
 }
 
 impl ColumnProfile {
+    /// Whether the column is one of numbers: a stray word in twenty values is a fault of the row, more of
+    /// them a column of text.
     pub fn is_numeric(&self) -> bool {
-        self.numbers > 0 && self.text == 0
+        self.numbers > 0 && self.text * 20 <= self.numbers + self.text
     }
 
     pub fn variance(&self) -> f64 {
@@ -131,6 +135,14 @@ pub fn profile(
         });
     };
     let columns = name_columns(top, dialect.header);
+    let names = top.len() as u64;
+    let _columns = holder
+        .try_grant(names * COLUMN_BYTES)
+        .map_err(|source| Error::Columns {
+            path: input.path().into(),
+            columns: names,
+            source,
+        })?;
     let mut sample = Sample {
         dialect: dialect.clone(),
         words,
@@ -145,13 +157,17 @@ pub fn profile(
         lines_known: true,
         line: 0,
         fields: Vec::new(),
+        rows_seen: 0,
         rows: 0,
         bytes: 0,
     };
     walk_rows(padded, end, first.line, &dialect, &mut sample);
     let complete =
         first.consumed >= input.bytes() && end as u64 + PADDING as u64 <= TextBuffer::bytes_needed();
-    if input.compression() == Compression::Plain && !complete {
+    // A place in the middle of a file can be inside a quoted field; only where no field spans lines is the
+    // next line end sure to be the end of a row.
+    let one_line_each = sample.rows_seen == first.lines;
+    if input.compression() == Compression::Plain && !complete && one_line_each {
         sample.lines_known = false;
         look_around(input, &mut buffer, &mut sample)?;
     }
@@ -257,6 +273,8 @@ struct Sample<'w> {
     lines_known: bool,
     line: u64,
     fields: Vec<(usize, usize)>,
+    /// All rows, and those with the right number of fields.
+    rows_seen: u64,
     rows: u64,
     bytes: u64,
 }
@@ -272,6 +290,7 @@ impl RowSink for Sample<'_> {
     }
 
     fn end_row(&mut self, fields: usize, row: &[u8]) {
+        self.rows_seen += 1;
         if std::mem::take(&mut self.skip_first) || fields != self.columns.len() {
             return;
         }

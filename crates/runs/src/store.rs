@@ -48,19 +48,41 @@ impl Store {
         let mut db = Connection::open_with_flags(&path, flags).map_err(failed)?;
         db.busy_timeout(PATIENCE).map_err(failed)?;
 
-        let found = schema::version(&db).map_err(failed)?;
-        if found > schema::VERSION {
-            return Err(Error::NewerSchema {
-                path,
-                found,
-                known: schema::VERSION,
-            });
+        let found = match schema::version(&db) {
+            Err(error) if path.exists() && is_read_only(&error) => return Store::open_to_read(home, &path),
+            found => found.map_err(failed)?,
+        };
+        refuse_newer(&path, found)?;
+        match use_wal(&db) {
+            Err(error) if is_read_only(&error) => return Store::open_to_read(home, &path),
+            done => done.map_err(failed)?,
         }
-        use_wal(&db).map_err(failed)?;
         // A supervisor must stay small: 256 KiB of cache instead of SQLite's 2 MB.
         db.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -256;")
             .map_err(failed)?;
         schema::migrate(&mut db, schema::MIGRATIONS).map_err(failed)?;
+        Ok(Store {
+            home: home.to_path_buf(),
+            db,
+        })
+    }
+
+    /// Opens a home that cannot be written, as it stood when its last writer closed it: runs can be listed
+    /// and shown, and everything else fails by name.
+    fn open_to_read(home: &Path, path: &Path) -> Result<Store> {
+        let failed = |source| Error::Database {
+            path: path.to_path_buf(),
+            source,
+        };
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let escaped = path
+            .to_string_lossy()
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
+        let db = Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags).map_err(failed)?;
+        refuse_newer(path, schema::version(&db).map_err(failed)?)?;
         Ok(Store {
             home: home.to_path_buf(),
             db,
@@ -312,4 +334,23 @@ fn random_id() -> Result<String> {
         }
     }
     Ok(id)
+}
+
+fn refuse_newer(path: &Path, found: i64) -> Result<()> {
+    if found > schema::VERSION {
+        return Err(Error::NewerSchema {
+            path: path.to_path_buf(),
+            found,
+            known: schema::VERSION,
+        });
+    }
+    Ok(())
+}
+
+/// The database is there and may be read, but neither it nor its folder may be written.
+fn is_read_only(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen)
+    )
 }

@@ -98,8 +98,9 @@ impl Error {
         let mut cause = self.source();
         while let Some(error) = cause {
             let text = error.to_string();
-            // A transparent variant shows the same words as what it wraps.
-            if !message.ends_with(&text) {
+            // A transparent variant shows the same words as what it wraps, and some libraries repeat their
+            // source in their own words.
+            if !message.contains(&text) && !text.ends_with(last_part(&message)) {
                 message.push_str(": ");
                 message.push_str(&text);
             }
@@ -107,4 +108,9 @@ impl Error {
         }
         message
     }
+}
+
+/// What stands behind the last colon.
+fn last_part(message: &str) -> &str {
+    message.rsplit(": ").next().unwrap_or(message)
 }

@@ -50,6 +50,7 @@ pub fn predict(
     Model::load(&folder)?;
     tidegate_data::Input::open(&job.data)?;
     crate::job::dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?;
+    job.output.as_deref().map_or(Ok(()), check_output)?;
     let budget = resolve(&session.host, job.memory)?;
     let task = Task::Predict {
         job: job.clone(),
@@ -81,10 +82,9 @@ fn model_folder(session: &Session, reference: &str) -> Result<PathBuf> {
         return Ok(path.to_path_buf());
     }
     if path.is_dir() && (reference.contains('/') || session.store.find(reference).is_err()) {
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Err(tidegate_train::Error::NotAModel {
             path: path.into(),
-            source,
+            file: "model.toml",
         }
         .into());
     }
@@ -95,4 +95,29 @@ fn model_folder(session: &Session, reference: &str) -> Result<PathBuf> {
         return Err(Error::NoModel { run: run.id, status });
     }
     Ok(folder)
+}
+
+/// Refuses a place where a file cannot appear, before anything is computed for it.
+fn check_output(output: &Path) -> Result<()> {
+    let usage = |what: String| {
+        Err(Error::Usage {
+            what,
+            hint: "name a file with --output".into(),
+        })
+    };
+    if output.is_dir() || output.file_name().is_none() {
+        return usage(format!("{}: is a folder", output.display()));
+    }
+    let folder = output
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return usage(format!(
+            "{}: there is no folder {}",
+            output.display(),
+            folder.display()
+        ));
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tidegate_memory::Host;
 use tidegate_runs::{Run, Store};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// An open run store. Opening it closes runs whose supervisor was killed.
 pub struct Session {
@@ -13,17 +13,23 @@ pub struct Session {
     pub store: Store,
     /// Runs that were found dead and closed.
     pub recovered: Vec<Run>,
+    /// Why dead runs could not be closed: a full or read-only disk is no reason not to read.
+    pub unrecovered: Option<Error>,
 }
 
 impl Session {
     pub fn open(home: &Path) -> Result<Session> {
         let host = Host::live();
         let store = Store::open(home)?;
-        let recovered = tidegate_watch::close_orphans(&host, &store)?;
+        let (recovered, unrecovered) = match tidegate_watch::close_orphans(&host, &store) {
+            Ok(recovered) => (recovered, None),
+            Err(error) => (Vec::new(), Some(error.into())),
+        };
         Ok(Session {
             host,
             store,
             recovered,
+            unrecovered,
         })
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tidegate_memory::{Budget, resolve};
-use tidegate_runs::{NewRun, Run};
+use tidegate_runs::{NewRun, Outcome, Run, Status};
 use tidegate_train::Report;
 use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
 
@@ -33,6 +33,12 @@ pub fn resume(session: &Session, reference: &str, watch: &mut dyn FnMut(&Budget,
     let run = session.store.find(reference)?;
     let dir = session.store.run_dir(&run.id);
     let job = Job::read(&dir.job())?;
+    if !run.status.is_over() || run.status == Status::Done {
+        return Err(Error::Usage {
+            what: format!("run {} is {}", run.id, run.status.as_str()),
+            hint: "a run that was stopped or failed can be taken up".into(),
+        });
+    }
     if !dir.checkpoint().exists() {
         return Err(Error::NoCheckpoint { run: run.id });
     }
@@ -86,7 +92,7 @@ fn start(
         id: &run.id,
     });
     let ended = supervise(&session.host, child, &mut |update| watch(&budget, update))?;
-    let run = session.store.get(&run.id)?;
+    let run = measured(session.store.get(&run.id)?, &ended);
     match (&ended.done, ended.exit_code()) {
         (Some(done), 0) => {
             let report = serde_json::from_value(done.details.clone()).map_err(|error| Error::Job {
@@ -107,13 +113,24 @@ fn start(
     }
 }
 
+/// The run with what was measured, which the store may lack where the disk is full.
+fn measured(run: Run, ended: &Ended) -> Run {
+    Run {
+        peak_bytes: ended.peak,
+        peak_source: ended.peak_source.map(str::to_string),
+        resident_peak_bytes: ended.resident_peak,
+        oom_kills: ended.oom_kills,
+        ..run
+    }
+}
+
 /// Marks a run failed that never got a worker.
 fn give_up(session: &Session, run: &Run, error: &Error) {
-    let outcome = tidegate_runs::Outcome {
+    let outcome = Outcome {
         error: Some(error.message()),
         hint: error.hint(),
         exit_code: Some(error.exit_code()),
-        ..tidegate_runs::Outcome::new(tidegate_runs::Status::Failed)
+        ..Outcome::new(Status::Failed)
     };
     // The first error is the one worth telling.
     let _ = session.store.finish(&run.id, &outcome);

@@ -49,7 +49,7 @@ impl Checkpoint {
     pub fn load(folder: &Path) -> Result<Checkpoint> {
         let folder = present(folder);
         let path = folder.join(STATE);
-        let text = fs::read(&path).map_err(|source| Error::NotAModel {
+        let text = fs::read(&path).map_err(|source| Error::Read {
             path: path.clone(),
             source,
         })?;
@@ -138,7 +138,7 @@ pub(crate) fn read_tensors(path: &Path) -> Result<BTreeMap<String, Vec<f64>>> {
         path: path.into(),
         what,
     };
-    let bytes = fs::read(path).map_err(|source| Error::NotAModel {
+    let bytes = fs::read(path).map_err(|source| Error::Read {
         path: path.into(),
         source,
     })?;

@@ -38,8 +38,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    #[error("{}: is not a model folder", path.display())]
-    NotAModel {
+    #[error("{}: is not a model folder: it has no {file}", path.display())]
+    NotAModel { path: PathBuf, file: &'static str },
+    #[error("{}: cannot be read", path.display())]
+    Read {
         path: PathBuf,
         #[source]
         source: io::Error,
@@ -70,11 +72,10 @@ impl Error {
             }
             Error::Diverged { .. } => Some("check the data for extreme values".into()),
             Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some disk space, or choose another folder with --home".into())
+                Some("free some disk space, or choose another place".into())
             }
-            Error::Write { .. } => {
-                Some("check the folder's permissions, or choose another with --home".into())
-            }
+            Error::Write { .. } => Some("check that the folder exists and may be written".into()),
+            Error::Read { .. } => None,
             Error::NotAModel { .. } => {
                 Some("name a run (see `tidegate runs`) or a folder with a model.toml".into())
             }

@@ -233,7 +233,11 @@ mod tests {
                 "{found:?}"
             );
         };
-        close(value(&evaluator, "log_loss"), 0.4175563257767536, std::f64::consts::LN_2);
+        close(
+            value(&evaluator, "log_loss"),
+            0.4175563257767536,
+            std::f64::consts::LN_2,
+        );
         close(value(&evaluator, "auc"), 7.0 / 9.0, 0.5);
         close(value(&evaluator, "accuracy"), 5.0 / 6.0, 0.5);
     }

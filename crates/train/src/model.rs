@@ -95,8 +95,14 @@ impl Model {
     pub fn load(folder: &Path) -> Result<Model> {
         let folder = present(folder);
         let path = folder.join("model.toml");
-        let text = fs::read_to_string(&path).map_err(|source| Error::NotAModel {
-            path: folder.clone(),
+        if !path.is_file() {
+            return Err(Error::NotAModel {
+                path: folder,
+                file: "model.toml",
+            });
+        }
+        let text = fs::read_to_string(&path).map_err(|source| Error::Read {
+            path: path.clone(),
             source,
         })?;
         let card: Card = toml::from_str(&text).map_err(|error| damaged(&path, error.message()))?;
@@ -111,7 +117,7 @@ impl Model {
             return Err(damaged(&path, &format!("unknown kind of model {:?}", card.kind)));
         }
         let path = folder.join("encoders.json");
-        let text = fs::read(&path).map_err(|source| Error::NotAModel {
+        let text = fs::read(&path).map_err(|source| Error::Read {
             path: path.clone(),
             source,
         })?;

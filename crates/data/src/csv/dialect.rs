@@ -59,7 +59,7 @@ fn infer_quote(text: &[u8]) -> Option<u8> {
         .filter(|pair| matches!(*pair, b",'" | b";'" | b"\t'" | b"\n'"))
         .count();
     let lines = memchr::memchr_iter(b'\n', text).count();
-    let use_single = memchr::memchr(b'"', text).is_none() && lines > 0 && single >= lines;
+    let use_single = memchr::memchr(b'"', text).is_none() && lines > 0 && single * 2 >= lines;
     Some(if use_single { b'\'' } else { b'"' })
 }
 

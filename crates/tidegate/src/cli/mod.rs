@@ -104,7 +104,7 @@ impl CsvArguments {
 #[derive(Args)]
 struct MemoryArguments {
     /// The memory budget: 2GB, 1.5GiB, 512M, 80% [default: 80% of what the machine allows]
-    #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_amount, allow_hyphen_values = true)]
     memory: Option<Amount>,
 }
 
@@ -158,6 +158,9 @@ fn open(home: &std::path::Path) -> Result<Session> {
     for run in &session.recovered {
         let error = run.error.as_deref().unwrap_or("its supervisor was gone");
         eprintln!("note: run {} was found dead and closed: {error}", run.label());
+    }
+    if let Some(error) = &session.unrecovered {
+        eprintln!("warning: dead runs could not be closed: {}", error.message());
     }
     Ok(session)
 }

@@ -8,7 +8,7 @@ use tidegate_data::BadRows;
 use tidegate_memory::format_bytes;
 
 use super::reporter::Reporter;
-use super::text::thousands;
+use super::text::counted;
 use super::{CsvArguments, MemoryArguments, open};
 
 #[derive(Args)]
@@ -52,17 +52,14 @@ pub(super) fn run(home: &Path, arguments: PredictArguments) -> Result<()> {
     let predicted = predicted?;
     if let Some(first_bad) = &predicted.first_bad {
         eprintln!(
-            "left out {} bad rows; the first is {first_bad}",
-            thousands(predicted.bad)
+            "left out {}; the first is {first_bad}",
+            counted(predicted.bad, "bad row")
         );
     }
     if let Some(output) = &job.output {
         let peak = predicted.peak.map_or("unavailable".into(), format_bytes);
-        eprintln!(
-            "{} predictions in {}; memory: peak {peak}",
-            thousands(predicted.rows),
-            output.display()
-        );
+        let predictions = counted(predicted.rows, "prediction");
+        eprintln!("{predictions} in {}; memory: peak {peak}", output.display());
     }
     Ok(())
 }

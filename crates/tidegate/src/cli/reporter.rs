@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use console::style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tidegate::worker::floor;
 use tidegate_memory::{Budget, format_bytes};
 use tidegate_runs::FlightRecord;
 use tidegate_watch::{Event, Update};
@@ -59,7 +60,10 @@ impl Reporter {
     pub(super) fn update(&mut self, budget: &Budget, update: Update) {
         self.budget = budget.bytes;
         match update {
-            Update::Started { containment, .. } if !self.quiet => self.started(budget, containment),
+            // A budget below the floor is not what the kernel was told: the worker is about to refuse it.
+            Update::Started { containment, .. } if !self.quiet && floor(budget.bytes) == budget.bytes => {
+                self.started(budget, containment);
+            }
             Update::Started { .. } => {}
             Update::Event(event) => self.event(event),
             Update::Sample(record) => self.memory = in_use(record),

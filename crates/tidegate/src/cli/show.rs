@@ -10,7 +10,7 @@ use tidegate_runs::{Metric, Run, now_ms, tail, timestamp};
 use tidegate_train::Report;
 
 use super::runs::status;
-use super::text::{against, columns, duration, figure, metric_name, thousands};
+use super::text::{against, columns, counted, duration, figure, metric_name, thousands};
 use super::train::{metric_lines, oom_kills};
 use super::{open, print_json, say};
 
@@ -121,7 +121,7 @@ fn print(shown: &Shown) {
         .collect();
     columns(&rows).iter().for_each(|line| say!("  {line}"));
     if let Some(report) = &shown.report {
-        say!("metrics on {} rows held out:", thousands(report.rows.held_out));
+        say!("metrics on {} held out:", counted(report.rows.held_out, "row"));
         metric_lines(&report.metrics)
             .iter()
             .for_each(|line| say!("  {line}"));

@@ -15,6 +15,11 @@ pub(super) fn thousands(n: u64) -> String {
     text
 }
 
+/// `1 row`, `2,000 rows`.
+pub(super) fn counted(n: u64, what: &str) -> String {
+    format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
 /// `1.31 M`, `48 k`, `312`.
 pub(super) fn short(n: f64) -> String {
     match n {

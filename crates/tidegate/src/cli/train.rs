@@ -10,7 +10,7 @@ use tidegate_memory::Ledger;
 use tidegate_train::Metric;
 
 use super::reporter::Reporter;
-use super::text::{against, columns, duration, figure, metric_name, thousands};
+use super::text::{against, columns, counted, duration, figure, metric_name};
 use super::{CsvArguments, MemoryArguments, open, print_json, say};
 
 #[derive(Args)]
@@ -35,10 +35,10 @@ pub(super) struct TrainArguments {
     #[arg(long)]
     epochs: Option<u32>,
     /// The share of rows held out for evaluation [default: 0.1]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     holdout: Option<f64>,
     /// The penalty on weights of standardised columns [default: 1]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     l2: Option<f64>,
     /// Decides which rows are held out [default: 7]
     #[arg(long)]
@@ -158,14 +158,10 @@ pub(super) fn run(home: &Path, arguments: TrainArguments) -> Result<()> {
 pub(super) fn print_trained(trained: &Trained) {
     let (run, report) = (&trained.run, &trained.report);
     let settled = if report.converged { ", settled" } else { "" };
-    let epochs = if report.epochs == 1 {
-        "1 epoch".into()
-    } else {
-        format!("{} epochs", report.epochs)
-    };
+    let epochs = counted(report.epochs.into(), "epoch");
     say!(
-        "trained on {} rows in {}: {epochs}{settled}",
-        thousands(report.rows.used - report.rows.held_out),
+        "trained on {} in {}: {epochs}{settled}",
+        counted(report.rows.used - report.rows.held_out, "row"),
         duration(trained.seconds)
     );
     let left_out = [
@@ -173,7 +169,7 @@ pub(super) fn print_trained(trained: &Trained) {
         (report.rows.without_target, "without a target"),
     ];
     for (n, what) in left_out.iter().filter(|(n, _)| *n > 0) {
-        say!("  left out {} rows: {what}", thousands(*n));
+        say!("  left out {}: {what}", counted(*n, "row"));
     }
     if report.metrics.is_empty() {
         say!(
@@ -181,7 +177,7 @@ pub(super) fn print_trained(trained: &Trained) {
             figure(report.training_loss)
         );
     } else {
-        say!("  on {} rows held out:", thousands(report.rows.held_out));
+        say!("  on {} held out:", counted(report.rows.held_out, "row"));
         metric_lines(&report.metrics)
             .iter()
             .for_each(|line| say!("    {line}"));

@@ -37,7 +37,7 @@ impl Destination {
         name.push(".part");
         let beside = path.with_file_name(name);
         let file = File::create(&beside).map_err(|source| Error::Write {
-            path: beside.clone(),
+            path: path.into(),
             source,
         })?;
         Ok(Destination::File {
@@ -58,7 +58,7 @@ impl Destination {
     fn failed(&self, source: io::Error) -> Error {
         let path = match self {
             Destination::Stdout(_) => "standard output".into(),
-            Destination::File { beside, .. } => beside.clone(),
+            Destination::File { path, .. } => path.clone(),
         };
         Error::Write { path, source }
     }

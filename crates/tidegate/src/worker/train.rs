@@ -42,7 +42,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
         epochs: job.train.epochs,
         l2: job.model.l2,
         holdout: Holdout::new(job.data.holdout, job.train.seed),
-        checkpoint: Some(places.checkpoint),
+        checkpoint: Some(places.checkpoint.clone()),
         checkpoint_every: CHECKPOINT_EVERY,
     };
     let mut relay = Relay {
@@ -65,6 +65,8 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
         Outcome::Done(done) => {
             let (model, report) = *done;
             model.save(&places.model, &report)?;
+            // The model says it all now; a checkpoint that stays is only untidy.
+            let _ = std::fs::remove_dir_all(&places.checkpoint);
             speaker.ledger(&ledger);
             let first = report.metrics.first();
             speaker.say(Event::Done(Done {

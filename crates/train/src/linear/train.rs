@@ -369,7 +369,7 @@ impl Training<'_, '_> {
             return Ok(self.evaluate_kept());
         }
         (self.sink)(Event::Notice(
-            "the held-out rows do not fit beside the rest: one more pass to evaluate them".into(),
+            "one more pass to evaluate the held-out rows, which are not in memory".into(),
         ));
         let (mut evaluator, model) = (self.evaluator(), self.model());
         let options = PassOptions {

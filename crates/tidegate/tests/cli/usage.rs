@@ -1,0 +1,126 @@
+//! Requests that cannot be meant: refused with exit code 2, before anything is made.
+
+use insta::assert_snapshot;
+
+use crate::help::Place;
+use crate::tables::binary;
+
+fn refused(options: &str) -> String {
+    let place = Place::with(binary());
+    let answer = place.run(&format!("train data.csv --target y {options}"));
+    assert_eq!(answer.code, Some(2), "{}", answer.stderr);
+    assert!(!place.home.exists(), "a request that cannot work makes no home");
+    answer.error()
+}
+
+#[test]
+fn sizes_that_nobody_can_read() {
+    assert_snapshot!(refused("--memory 12XB"), @r"
+    exit 2
+    error: invalid value '12XB' for '--memory <SIZE>': `12XB` is not an amount of memory: `XB` is not a unit (write `2GB`, `1.5GiB`, `512M` or `80%`); units are B, K, M, G, T (also KB, MB, ...), KiB, MiB, GiB, TiB and %
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(refused("--memory lots"), @r"
+    exit 2
+    error: invalid value 'lots' for '--memory <SIZE>': `lots` is not an amount of memory: it has no number in front (write `2GB`, `1.5GiB`, `512M` or `80%`)
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(refused("--memory 0"), @r"
+    exit 2
+    error: invalid value '0' for '--memory <SIZE>': `0` is not an amount of memory: it is zero, or less than one byte (write `2GB`, `1.5GiB`, `512M` or `80%`)
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(refused("--memory 200%"), @r"
+    exit 2
+    error: invalid value '200%' for '--memory <SIZE>': `200%` is not an amount of memory: it is more than 100% (write `2GB`, `1.5GiB`, `512M` or `80%`); 100% is all that the machine or container allows
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(refused("--memory 99999999999999999999GB"), @r"
+    exit 2
+    error: invalid value '99999999999999999999GB' for '--memory <SIZE>': `99999999999999999999GB` is not an amount of memory: it is more than 18.4 EB can be counted to (write `2GB`, `1.5GiB`, `512M` or `80%`)
+
+    For more information, try '--help'.
+    ");
+    let place = Place::with(binary());
+    assert_snapshot!(place.run_words(&["train", "data.csv", "--target", "y", "--memory", ""]).error(), @r"
+    exit 2
+    error: invalid value '' for '--memory <SIZE>': `` is not an amount of memory: it is empty (write `2GB`, `1.5GiB`, `512M` or `80%`)
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    assert_snapshot!(refused("--holdout 1"), @r"
+    exit 2
+    error: --holdout 1 is not a share of the rows
+      hint: 0 holds out nothing, 0.1 every tenth row
+    ");
+    assert_snapshot!(refused("--holdout NaN"), @r"
+    exit 2
+    error: --holdout NaN is not a share of the rows
+      hint: 0 holds out nothing, 0.1 every tenth row
+    ");
+    assert_snapshot!(refused("--epochs 0"), @r"
+    exit 2
+    error: --epochs 0 would learn nothing
+      hint: give 1 or more
+    ");
+    assert_snapshot!(refused("--threads 0"), @r"
+    exit 2
+    error: --threads 0 would do nothing
+      hint: give 1 or more, or leave it out
+    ");
+    assert_snapshot!(refused("--l2 inf"), @r"
+    exit 2
+    error: --l2 inf is not a penalty
+      hint: give 0 or more; 1 is the default
+    ");
+    assert_snapshot!(refused("--model boost"), @r#"
+    exit 2
+    error: there is no model "boost"
+      hint: this version trains --model linear
+    "#);
+    assert_snapshot!(refused("--delimiter ,,"), @r#"
+    exit 2
+    error: --delimiter ",," is not one ASCII character
+      hint: give a character such as --delimiter ';', or tab, comma, semicolon, pipe
+    "#);
+    assert_snapshot!(refused("--quote , --delimiter ,"), @r"
+    exit 2
+    error: separator and quote are the same character
+      hint: if fields are never quoted, say --quote none
+    ");
+}
+
+#[test]
+fn names_that_cannot_name_a_run() {
+    let place = Place::with(binary());
+    assert_snapshot!(place.run("train data.csv --target y --name last").error(), @r#"
+    exit 2
+    error: "last" cannot name a run
+      hint: use 1 to 64 letters, digits, dots, dashes or underscores, and not "last": --name flights-v2
+    "#);
+    assert_eq!(place.run("train data.csv --target y --name a/b").code, Some(2));
+    assert_eq!(place.run_ids(), Vec::<String>::new());
+}
+
+#[test]
+fn help_and_version() {
+    let place = Place::new();
+    assert!(place.ok("--version").stdout.starts_with("tidegate "));
+    let help = place.ok("--help").stdout;
+    for verb in ["train", "resume", "predict", "runs", "show", "doctor", "demo"] {
+        assert!(
+            help.contains(&format!("  {verb} ")),
+            "{verb} is missing in {help}"
+        );
+        place.ok(&format!("{verb} --help"));
+    }
+    assert!(!help.contains("worker"), "the child is not for people");
+}
