@@ -44,7 +44,7 @@ impl Code {
     /// Everything that is run: `tidegate …` and `cargo …`.
     fn commands(&self) -> impl Iterator<Item = &str> {
         let all = self.lines.iter().chain(&self.spans);
-        all.map(String::as_str)
+        all.map(|text| text.split(" #").next().unwrap_or_default().trim_end())
             .filter(|text| text.starts_with("tidegate ") || text.starts_with("cargo "))
     }
 }
@@ -172,9 +172,7 @@ fn every_command_in_the_documents_works() {
                 _ if command.starts_with("cargo ") => continue,
                 _ => command.trim_start_matches("tidegate "),
             };
-            let mut words = words
-                .split_whitespace()
-                .take_while(|word| *word != "#" && *word != "|");
+            let mut words = words.split_whitespace().take_while(|word| *word != "|");
             let verb = words.next().unwrap_or_default();
             let Some(help) = verbs.get(verb) else {
                 if !verb.starts_with('-') {
