@@ -124,6 +124,17 @@ impl Batch {
         self.targets.len()
     }
 
+    /// Puts a score of each row in the place of its target, for predictions.
+    pub fn score(&mut self, score: impl Fn(&[f32]) -> f64) {
+        for (features, target) in self
+            .features
+            .chunks_exact(self.width.max(1))
+            .zip(&mut self.targets)
+        {
+            *target = score(features);
+        }
+    }
+
     /// The rows in order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.n_rows()).map(|i| Row {

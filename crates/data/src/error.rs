@@ -226,6 +226,9 @@ impl Fault {
                 Fault::NotUtf8 { .. } => {
                     "convert the file (iconv -f latin1 -t utf-8), or leave such rows out: --bad-rows skip"
                 }
+                Fault::ThirdValue { value, negative, .. } if !(is_number(value) && is_number(negative)) => {
+                    "mend the value, or leave such rows out: --bad-rows skip"
+                }
                 Fault::ThirdValue { .. } => {
                     "if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip"
                 }

@@ -11,7 +11,7 @@ use crate::csv::rows::{RowSink, unquote, walk_rows};
 use crate::number::{Number, parse_number};
 use crate::pipeline::{self, Slot, Stages};
 use crate::profile::is_missing_or;
-use crate::target::{Target, TargetValue};
+use crate::target::{Label, Target, TargetValue};
 use crate::{BadRows, Batch, Error, Fault, Holdout, Result, Table};
 
 /// How to read a table once.
@@ -62,7 +62,7 @@ impl Table {
         &self,
         options: &PassOptions,
         ledger: &Ledger,
-        map: impl Fn(&Batch) -> T + Sync,
+        map: impl Fn(&mut Batch) -> T + Sync,
         mut reduce: impl FnMut(&mut Batch, T, PassPosition) -> Result<ControlFlow<()>, E>,
     ) -> Result<RowCounts, E>
     where
@@ -404,7 +404,7 @@ impl RowSink for TargetValues<'_> {
             return;
         }
         let value = unquote(bytes, self.table.dialect.quote);
-        if !self.values.contains(&value) {
+        if !self.values.iter().any(|known| Label::new(known).matches(bytes)) {
             self.values.push(value);
         }
     }

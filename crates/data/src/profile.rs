@@ -11,7 +11,7 @@ use crate::csv::dialect::{self, first_rows};
 use crate::csv::rows::{RowSink, unquote, walk_rows};
 use crate::csv::{Dialect, DialectOptions, PADDING};
 use crate::number::{Number, is_missing, parse_number};
-use crate::{Compression, Error, Input, Result};
+use crate::{Compression, Error, Fault, Input, Result};
 
 /// Beside the first block, a plain file is looked at in this many places spread over it, so that a file
 /// sorted by its target, or with a late change of habits, does not fool us.
@@ -158,6 +158,8 @@ pub fn profile(
         line: 0,
         fields: Vec::new(),
         rows_seen: 0,
+        first_fault: None,
+        broken_header: false,
         rows: 0,
         bytes: 0,
     };
@@ -171,9 +173,20 @@ pub fn profile(
         sample.lines_known = false;
         look_around(input, &mut buffer, &mut sample)?;
     }
-    if sample.rows == 0 && complete && dialect.header {
+    if sample.rows == 0 && complete && dialect.header && sample.rows_seen <= 1 && !sample.broken_header {
         return Err(Error::HeaderOnly {
             path: input.path().into(),
+        });
+    }
+    // Where no row fits the header there is nothing to go by, whatever is to be done with bad rows.
+    if let Some((line, fault)) = sample
+        .first_fault
+        .take_if(|_| sample.broken_header || sample.rows == 0)
+    {
+        return Err(Error::BadRow {
+            path: input.path().into(),
+            line,
+            fault: Box::new(fault),
         });
     }
     Ok(Profile {
@@ -277,6 +290,9 @@ struct Sample<'w> {
     rows_seen: u64,
     rows: u64,
     bytes: u64,
+    /// A header that cannot be read, or the first row with too many or too few fields.
+    first_fault: Option<(u64, Fault)>,
+    broken_header: bool,
 }
 
 impl RowSink for Sample<'_> {
@@ -291,7 +307,17 @@ impl RowSink for Sample<'_> {
 
     fn end_row(&mut self, fields: usize, row: &[u8]) {
         self.rows_seen += 1;
-        if std::mem::take(&mut self.skip_first) || fields != self.columns.len() {
+        if std::mem::take(&mut self.skip_first) {
+            self.first_fault = unreadable_name(row, &self.columns).map(|fault| (self.line, fault));
+            self.broken_header = self.first_fault.is_some();
+            return;
+        }
+        if fields != self.columns.len() {
+            let fault = Fault::Ragged {
+                expected: self.columns.len(),
+                found: fields,
+            };
+            self.first_fault.get_or_insert((self.line, fault));
             return;
         }
         self.rows += 1;
@@ -308,4 +334,15 @@ impl RowSink for Sample<'_> {
 /// Whether a field is missing, by the usual words or the user's own.
 pub(crate) fn is_missing_or(field: &[u8], words: &[String]) -> bool {
     is_missing(field) || words.iter().any(|word| word.as_bytes() == field.trim_ascii())
+}
+
+/// A header with bytes that are not UTF-8, by the name they stand in.
+fn unreadable_name(header: &[u8], columns: &[ColumnProfile]) -> Option<Fault> {
+    std::str::from_utf8(header).err()?;
+    let broken = columns
+        .iter()
+        .find(|column| column.name.contains(char::REPLACEMENT_CHARACTER));
+    Some(Fault::NotUtf8 {
+        column: broken.map(|column| column.name.clone()).unwrap_or_default(),
+    })
 }

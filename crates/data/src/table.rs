@@ -10,7 +10,7 @@ use crate::csv::{Dialect, DialectOptions};
 use crate::encode::Scale;
 use crate::pass::PassOptions;
 use crate::profile::{ColumnProfile, Profile, profile};
-use crate::target::{Target, Task};
+use crate::target::{Label, Target, Task};
 use crate::{Error, Fault, Holdout, Input, Result};
 
 /// What to do with rows that cannot be read.
@@ -267,7 +267,11 @@ impl Table {
         };
         self.target_values(&options, ledger, |seen| {
             for value in seen {
-                if values.len() < 2 && !values.contains(&value) {
+                if values.len() < 2
+                    && !values
+                        .iter()
+                        .any(|known| Label::new(known).matches(value.as_bytes()))
+                {
                     values.push(value);
                 }
             }

@@ -43,7 +43,8 @@ impl Label {
         }
     }
 
-    fn matches(&self, field: &[u8]) -> bool {
+    /// Whether the label stands for this field: the same number, or the same text.
+    pub(crate) fn matches(&self, field: &[u8]) -> bool {
         if self.text.as_bytes() == field {
             return true;
         }

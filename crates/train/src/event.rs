@@ -29,7 +29,8 @@ pub enum Event {
         /// Mean loss on the training rows of this epoch so far, before they were learned from.
         loss: Option<f64>,
     },
-    /// An epoch is over; metrics are of the rows held out, where they are at hand.
+    /// An epoch is over. Metrics are of the rows held out, by the weights that the epoch started with; empty
+    /// while weights move with every block.
     Epoch {
         epoch: u32,
         loss: f64,

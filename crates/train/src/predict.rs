@@ -50,14 +50,10 @@ pub fn predict(
     table.pass(
         &options,
         ledger,
-        |batch| {
-            batch
-                .rows()
-                .map(|row| model.linear.predict(row.features))
-                .collect::<Vec<f64>>()
-        },
-        |batch, scores, position| {
-            for (row, score) in batch.rows().zip(scores) {
+        |batch| batch.score(|features| model.linear.predict(features)),
+        |batch, (), position| {
+            for row in batch.rows() {
+                let score = row.target;
                 let label = match &model.encoders.target {
                     Target::Number { .. } => None,
                     Target::Binary { negative, positive } => {

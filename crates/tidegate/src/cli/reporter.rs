@@ -59,6 +59,9 @@ impl Reporter {
 
     pub(super) fn update(&mut self, budget: &Budget, update: Update) {
         self.budget = budget.bytes;
+        if let Update::Started { .. } = update {
+            self.epoch_started = Instant::now();
+        }
         match update {
             // A budget below the floor is not what the kernel was told: the worker is about to refuse it.
             Update::Started { containment, .. } if !self.quiet && floor(budget.bytes) == budget.bytes => {
@@ -155,7 +158,7 @@ impl Reporter {
                 self.epochs = *epochs;
                 if *epoch != self.epoch {
                     self.say_metrics();
-                    (self.epoch, self.epoch_started) = (*epoch, Instant::now());
+                    self.epoch = *epoch;
                 }
                 let name = phase.clone().unwrap_or_else(|| format!("epoch {epoch}/{epochs}"));
                 self.progress(
@@ -208,10 +211,14 @@ impl Reporter {
 
     fn say_metrics(&mut self) {
         let metrics = std::mem::take(&mut self.metrics);
-        if metrics.is_empty() || self.quiet {
+        if metrics.is_empty() {
             return;
         }
         let took = duration(self.epoch_started.elapsed().as_secs_f64());
+        self.epoch_started = Instant::now();
+        if self.quiet {
+            return;
+        }
         let figures: Vec<String> = metrics
             .iter()
             .map(|(name, value)| format!("{} {}", metric_name(name), figure(*value)))

@@ -1,1 +1,176 @@
-//! To come.
+//! Dialects of CSV, inferred or said: the same table however it is written.
+
+use insta::assert_snapshot;
+
+use crate::help::Place;
+use crate::tables::Rows;
+
+/// Trains on `text` and returns its weights.
+fn weights(text: impl AsRef<[u8]>, options: &str) -> Vec<u8> {
+    let place = Place::with(text);
+    let trained = place.json(&format!("train data.csv --memory 64MB {options}"));
+    place.weights(trained["run"]["id"].as_str().unwrap())
+}
+
+fn check(text: impl AsRef<[u8]>, options: &str) {
+    let plain = weights(Rows::binary(500).csv(), "--target y");
+    assert!(weights(text, options) == plain, "other weights with {options:?}");
+}
+
+fn quoted(field: &str) -> String {
+    format!("\"{field}\"")
+}
+
+fn plain(field: &str) -> String {
+    field.to_string()
+}
+
+#[test]
+fn separators_are_inferred() {
+    let rows = Rows::binary(500);
+    for separator in [";", "\t", "|"] {
+        check(rows.write(separator, "\n", plain), "--target y");
+    }
+}
+
+#[test]
+fn separators_can_be_said() {
+    let rows = Rows::binary(500);
+    check(rows.write(";", "\n", plain), "--target y --delimiter ;");
+    check(rows.write("\t", "\n", plain), "--target y --delimiter tab");
+    check(rows.write("|", "\n", plain), "--target y --delimiter pipe");
+    check(rows.write(":", "\n", plain), "--target y --delimiter :");
+}
+
+#[test]
+fn quotes_and_line_ends() {
+    let rows = Rows::binary(500);
+    check(rows.write(",", "\n", quoted), "--target y");
+    check(rows.write(",", "\r\n", plain), "--target y");
+    check(rows.write(";", "\r\n", quoted), "--target y");
+    check(rows.write(",", "\n", |field| format!("'{field}'")), "--target y");
+    check(
+        rows.write(",", "\n", |field| format!("~{field}~")),
+        "--target y --quote ~",
+    );
+    check(rows.write(", ", "\n", plain), "--target y");
+    check(rows.csv().trim_end(), "--target y");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_name() {
+    let rows = Rows::binary(500);
+    check(format!("\u{feff}{}", rows.csv()), "--target y");
+    let mut target_first = Rows::binary(500);
+    target_first.header.rotate_right(1);
+    target_first.rows.iter_mut().for_each(|row| row.rotate_right(1));
+    check(format!("\u{feff}{}", target_first.csv()), "--target y");
+    check(
+        format!("\u{feff}{}", target_first.write(",", "\r\n", quoted)),
+        "--target y",
+    );
+}
+
+#[test]
+fn a_table_without_names() {
+    let rows = Rows::binary(500);
+    let inferred = weights(rows.headless(), "--target column_4");
+    let said = weights(rows.headless(), "--target column_4 --header no");
+    assert!(inferred == said);
+    let place = Place::with(rows.headless());
+    assert_snapshot!(place.run("train data.csv").error(), @r"
+    exit 2
+    error: which column is to be predicted?
+      hint: say --target COLUMN; the columns are column_1, column_2, column_3, column_4
+    ");
+    let trained = place.json("train data.csv --target column_4 --memory 64MB");
+    assert_eq!(trained["report"]["rows"]["used"], 500, "the first row is a row");
+}
+
+#[test]
+fn text_columns_are_left_out_and_named() {
+    let mut rows = Rows::binary(500);
+    rows.header.insert(1, "remarks".into());
+    let remarks = [
+        "\"one\ntwo, three\"",
+        "\"say \"\"hi\"\"\"",
+        "5\" pipe",
+        "\"\"",
+        "plain",
+    ];
+    for (i, row) in rows.rows.iter_mut().enumerate() {
+        row.insert(1, remarks[i % remarks.len()].into());
+    }
+    let place = Place::with(rows.csv());
+    let answer = place.ok("train data.csv --target y --memory 64MB");
+    assert_snapshot!(answer, @r#"
+    exit 0
+    --- stdout
+    trained on 447 rows in [time]: 2 epochs, settled
+      on 53 rows held out:
+        log loss  0.4556  baseline 0.6925
+        AUC       0.8746  baseline 0.5000
+        accuracy  0.7736  baseline 0.6415
+      memory: peak [size] of [size] ([source]), [OOM kills]
+      run [run]: tidegate show [run] · tidegate predict [run] DATA
+    --- stderr
+    memory [size], [held]
+    predicting "y" as one of two values, by logistic regression, from 3 numeric columns
+    left out 1 column without numbers: remarks
+    plan: runtime [size] + data buffers [size] + model [size] + evaluation [size] = [size] of [size]
+    epoch 1/5 in [time]: training loss 0.6931
+    epoch 2/5 in [time]: training loss 0.2327 · log loss 0.4556 · AUC 0.8746 · accuracy 0.7736
+    "#);
+    let trained = place.json("train data.csv --target y --memory 64MB");
+    assert_eq!(trained["report"]["rows"]["used"], 500);
+}
+
+#[test]
+fn missing_values_in_every_spelling() {
+    let spellings = ["", "NA", "NaN", "null", "?"];
+    let mut rows = Rows::binary(500);
+    for (i, row) in rows.rows.iter_mut().enumerate().filter(|(i, _)| i % 5 == 0) {
+        row[0] = spellings[i / 5 % spellings.len()].into();
+    }
+    let many = weights(rows.csv(), "--target y");
+    rows.rows.iter_mut().step_by(5).for_each(|row| row[0].clear());
+    assert!(many == weights(rows.csv(), "--target y"));
+    rows.rows
+        .iter_mut()
+        .step_by(5)
+        .for_each(|row| row[0] = "-999".into());
+    assert!(many != weights(rows.csv(), "--target y"));
+    assert!(many == weights(rows.csv(), "--target y --missing -999"));
+    rows.rows
+        .iter_mut()
+        .step_by(5)
+        .for_each(|row| row[0] = "none given".into());
+    let place = Place::with(rows.csv());
+    let words = "train data.csv --target y --memory 64MB --missing"
+        .split(' ')
+        .chain(["none given"]);
+    assert_eq!(place.run_words(&words.collect::<Vec<_>>()).code, Some(0));
+}
+
+#[test]
+fn targets_in_words() {
+    for (no, yes) in [("no", "yes"), ("False", "True"), ("-1", "1"), ("a, b", "c \"d\"")] {
+        let mut rows = Rows::binary(500);
+        for row in &mut rows.rows {
+            let word = if row[3] == "1" { yes } else { no };
+            row[3] = format!("\"{}\"", word.replace('"', "\"\""));
+        }
+        check(rows.csv(), "--target y");
+    }
+}
+
+#[test]
+fn a_name_that_comes_twice() {
+    let place = Place::with("a,a,,y\n1,2,3,0\n2,1,4,1\n3,5,6,1\n4,4,4,0\n");
+    assert_snapshot!(place.run("train data.csv").error(), @r"
+    exit 2
+    error: which column is to be predicted?
+      hint: say --target COLUMN; the columns are a, a.1, column_3, y
+    ");
+    place.ok("train data.csv --target y --memory 64MB");
+}

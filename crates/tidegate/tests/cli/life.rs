@@ -331,9 +331,21 @@ fn parent_and_worker_killed_together() {
 #[test]
 fn there_is_nothing_to_resume() {
     let place = Place::with(Rows::binary(200).csv());
-    insta::assert_snapshot!(place.run("resume last").error(), @"");
-    insta::assert_snapshot!(place.run("resume nothing").error(), @"");
+    insta::assert_snapshot!(place.run("resume last").error(), @r#"
+    exit 2
+    error: no run is called "last"
+      hint: this home has no runs yet
+    "#);
+    insta::assert_snapshot!(place.run("resume nothing").error(), @r#"
+    exit 2
+    error: no run is called "nothing"
+      hint: this home has no runs yet
+    "#);
     // The worker refuses before it has learned anything.
     assert_eq!(place.run("train data.csv --target nope").code, Some(2));
-    insta::assert_snapshot!(place.run("resume last").error(), @"");
+    insta::assert_snapshot!(place.run("resume last").error(), @r"
+    exit 2
+    error: run [run] left no checkpoint
+      hint: start a new training
+    ");
 }

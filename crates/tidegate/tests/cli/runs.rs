@@ -1,1 +1,281 @@
-//! To come.
+//! What is remembered: the list, one run, names, and the machine.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::help::Place;
+use crate::tables::Rows;
+
+const TRAIN: &str = "train data.csv --target y --memory 64MB";
+
+#[test]
+fn a_training_as_a_person_sees_it() {
+    let place = Place::with(Rows::binary(500).csv());
+    assert_snapshot!(place.run(TRAIN), @r#"
+    exit 0
+    --- stdout
+    trained on 448 rows in [time]: 2 epochs, settled
+      on 52 rows held out:
+        log loss  0.3220  baseline 0.6908
+        AUC       0.9280  baseline 0.5000
+        accuracy  0.8462  baseline 0.5577
+      memory: peak [size] of [size] ([source]), [OOM kills]
+      run [run]: tidegate show [run] · tidegate predict [run] DATA
+    --- stderr
+    memory [size], [held]
+    predicting "y" as one of two values, by logistic regression, from 3 numeric columns
+    plan: runtime [size] + data buffers [size] + model [size] + evaluation [size] = [size] of [size]
+    epoch 1/5 in [time]: training loss 0.6931
+    epoch 2/5 in [time]: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462
+    "#);
+}
+
+#[test]
+fn a_regression_as_a_person_sees_it() {
+    let place = Place::with(Rows::regression(500).csv());
+    assert_snapshot!(place.run(TRAIN), @r#"
+    exit 0
+    --- stdout
+    trained on 448 rows in [time]: 2 epochs, settled
+      on 52 rows held out:
+        RMSE  0.8439  baseline 2.307
+        R²    0.8662  baseline -6.635e-6
+        MAE   0.7456
+      memory: peak [size] of [size] ([source]), [OOM kills]
+      run [run]: tidegate show [run] · tidegate predict [run] DATA
+    --- stderr
+    memory [size], [held]
+    predicting "y" as a number, by least squares, from 3 numeric columns
+    plan: runtime [size] + data buffers [size] + model [size] + evaluation [size] = [size] of [size]
+    epoch 1/5 in [time]: training loss 0.5097
+    epoch 2/5 in [time]: training loss 0.06173 · RMSE 0.8439 · R² 0.8662 · MAE 0.7456
+    "#);
+}
+
+#[test]
+fn nothing_held_out() {
+    let place = Place::with(Rows::binary(500).csv());
+    let answer = place.ok(&format!("{TRAIN} --holdout 0"));
+    let shown = answer.to_string();
+    assert_snapshot!(shown.split("--- stderr").next().unwrap(), @r"
+    exit 0
+    --- stdout
+    trained on 500 rows in [time]: 2 epochs, settled
+      no rows were held out: the training loss is 0.2570
+      memory: peak [size] of [size] ([source]), [OOM kills]
+      run [run]: tidegate show [run] · tidegate predict [run] DATA
+    ");
+    assert_eq!(
+        place.json("show last")["report"]["metrics"],
+        Value::Array(Vec::new())
+    );
+    let shown = place.ok("show last").stdout;
+    assert!(!shown.contains("metrics on 0 rows"), "{shown}");
+}
+
+#[test]
+fn no_runs_yet() {
+    let place = Place::new();
+    assert_snapshot!(place.run("runs"), @r"
+    exit 0
+    --- stdout
+    no runs yet in [dir]/home: tidegate train DATA --target COLUMN, or tidegate demo
+    ");
+    assert_eq!(place.json("runs"), Value::Array(Vec::new()));
+    assert_snapshot!(place.run("show last").error(), @r#"
+    exit 2
+    error: no run is called "last"
+      hint: this home has no runs yet
+    "#);
+}
+
+#[test]
+fn runs_are_listed_newest_first() {
+    let place = Place::with(Rows::binary(500).csv());
+    place.ok(&format!("{TRAIN} --name first"));
+    assert_eq!(
+        place.run("train data.csv --target nope --memory 64MB --name second").code,
+        Some(2)
+    );
+    place.ok(&format!("{TRAIN} --name third"));
+    assert_snapshot!(place.run("runs"), @r"
+    exit 0
+    --- stdout
+    RUN       NAME   STATUS  MODEL   METRIC           PEAK OF BUDGET    TOOK   STARTED
+    [run]  third  done    linear  log loss 0.3220  [size] of [size]  [time]  just now
+    [run]  first  done    linear  log loss 0.3220  [size] of [size]  [time]  just now
+    ");
+    let runs = place.json("runs");
+    let field = |name: &str| {
+        runs.as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run[name].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(field("name"), ["third", "second", "first"]);
+    assert_eq!(field("status"), ["done", "failed", "done"]);
+    assert_eq!(field("budget_bytes"), [64_000_000; 3]);
+    assert_eq!(place.json("runs --limit 1").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_is_found_by_what_a_person_types() {
+    let place = Place::with(Rows::binary(500).csv());
+    for name in ["flights-v1", "flights-v2", "boats"] {
+        place.ok(&format!("{TRAIN} --name {name}"));
+    }
+    let found = |reference: &str| {
+        place.json(&format!("show {reference}"))["name"]
+            .as_str()
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(found("boats"), "boats");
+    assert_eq!(found("b"), "boats");
+    assert_eq!(found("last"), "boats");
+    assert_eq!(found("flights-v1"), "flights-v1");
+    let id = place.json("show boats")["id"].as_str().unwrap().to_string();
+    assert_eq!(found(&id), "boats");
+    assert_eq!(found(&id[..6]), "boats");
+    assert_eq!(place.run("show flights").code, Some(2));
+    // The candidates come with their identifiers.
+    assert_snapshot!(place.run("show flights").error(), @r#"
+    exit 2
+    error: "flights" fits 2 runs: [run] (flights-v2), [run] (flights-v1)
+      hint: write more of it
+    "#);
+    assert_snapshot!(place.run("show planes").error(), @r#"
+    exit 2
+    error: no run is called "planes"
+      hint: `tidegate runs` lists them; `last` is the newest
+    "#);
+    // The newest of a name.
+    place.ok(&format!("{TRAIN} --name boats --seed 2"));
+    assert_ne!(place.json("show boats")["id"], id.as_str());
+}
+
+#[test]
+fn one_run_shown() {
+    let place = Place::with(Rows::binary(500).csv());
+    place.ok(&format!("{TRAIN} --name shown"));
+    let text = place.ok("show shown").to_string();
+    // The moment and the machine's bound are not the same twice.
+    let stays = |line: &&str| {
+        !line.starts_with("  started ") && !line.starts_with("  budget ") && !line.starts_with("  held by ")
+    };
+    assert_snapshot!(text.lines().filter(stays).collect::<Vec<_>>().join("\n"), @r"
+    exit 0
+    --- stdout
+    run [run] (shown): done after [time]
+      data           [dir]/data.csv ([size])
+      target         y
+      model          linear
+      rows           500
+      planned        [size]
+      peak           [size] of [size] ([source])
+      resident peak  [size]
+      OOM kills      [OOM kills]
+      exit code      0
+      folder         [dir]/home/runs/[run]
+    metrics on 52 rows held out:
+      log loss  0.3220  baseline 0.6908
+      AUC       0.9280  baseline 0.5000
+      accuracy  0.8462  baseline 0.5577
+    largest weights on standardised columns:
+      a  2.972
+      b  -2.569
+      c  0.1723
+    epoch 1: training loss 0.6931
+    epoch 2: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462
+    ");
+    let run = place.json("show shown");
+    assert_eq!(run["status"], "done");
+    assert_eq!(run["rows"], 500);
+    assert_eq!(run["data"], place.path("data.csv").display().to_string());
+    assert_eq!(run["report"]["metrics"][0]["name"], "log_loss");
+    assert_eq!(run["metric_value"], run["report"]["metrics"][0]["value"]);
+    assert!(run["job"].as_str().unwrap().contains("target = \"y\""));
+    for figure in [
+        "peak_bytes",
+        "resident_peak_bytes",
+        "needs_bytes",
+        "budget_bytes",
+        "created_ms",
+        "ended_ms",
+    ] {
+        assert!(run[figure].as_u64().is_some(), "{figure} in {run}");
+    }
+}
+
+#[test]
+fn a_failed_run_tells_why() {
+    let place = Place::with(Rows::binary(500).csv() + "1,2\n");
+    assert_eq!(place.run(&format!("{TRAIN} --name broken")).code, Some(1));
+    let run = place.json("show broken");
+    assert_eq!(run["status"], "failed");
+    assert!(
+        run["error"]
+            .as_str()
+            .unwrap()
+            .ends_with("data.csv:502: 2 fields where the table has 4 columns")
+    );
+    assert!(run["hint"].as_str().unwrap().contains("--bad-rows skip"));
+    let shown = place.ok("show broken").stdout;
+    assert!(shown.contains("data.csv:502: 2 fields"), "{shown}");
+    assert_snapshot!(place.run("predict broken data.csv").error(), @r"
+    exit 2
+    error: run [run] has no model: it is failed
+      hint: see `tidegate show [run]`
+    ");
+}
+
+#[test]
+fn the_doctor_says_what_the_machine_allows() {
+    let place = Place::new();
+    let found = place.json("doctor");
+    assert!(found["budget"]["bytes"].as_u64().unwrap() > 0);
+    assert!(found["budget"]["bound"]["name"].as_str().is_some());
+    assert!(found["budget"]["bounds"].as_array().unwrap().len() > 2);
+    assert!(found["enforced"].is_boolean());
+    assert!(found["free_bytes"].as_u64().is_some());
+    assert!(found["cores"].as_u64().unwrap() > 0);
+    let shown = place.ok("doctor").stdout;
+    for word in [
+        "a job may use ",
+        "bound by ",
+        "the line",
+        "swap",
+        "memory pressure",
+        "disk",
+    ] {
+        assert!(shown.contains(word), "{word:?} in {shown}");
+    }
+    assert_eq!(
+        std::fs::read_dir(place.path(".")).unwrap().count(),
+        0,
+        "nothing is left"
+    );
+    assert_snapshot!(place.run("doctor absent").error(), @"exit 0");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::with(Rows::binary(500).csv());
+    place.ok(TRAIN);
+    for arguments in ["runs", "show last", "runs --json", "doctor", "--help"] {
+        let mut command = place.command(arguments);
+        let mut child = command
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let answer = place.finish(child);
+        assert_eq!(
+            (answer.code, answer.stderr.as_str()),
+            (Some(0), ""),
+            "{arguments}"
+        );
+    }
+}

@@ -1,1 +1,108 @@
-//! To come.
+//! The same table gives the same model, bit for bit, however it is packed, read and bounded.
+
+use serde_json::Value;
+
+use crate::help::Place;
+use crate::tables::{Rows, gzip, zstd};
+
+/// Weights and report of a training.
+fn trained(place: &Place, arguments: &str) -> (Vec<u8>, Value) {
+    let trained = place.json(&format!("train {arguments} --target y"));
+    let id = trained["run"]["id"].as_str().unwrap();
+    (place.weights(id), trained["report"].clone())
+}
+
+fn check_all_the_same(place: &Place, variants: &[&str]) {
+    let (weights, report) = trained(place, variants[0]);
+    for variant in &variants[1..] {
+        let (other_weights, other_report) = trained(place, variant);
+        assert_eq!(report, other_report, "{variant}");
+        assert!(weights == other_weights, "{variant}: other weights");
+    }
+}
+
+/// 120,000 rows in five blocks, some values missing.
+fn large() -> Rows {
+    let mut rows = Rows::binary(120_000);
+    for row in rows.rows.iter_mut().step_by(17) {
+        row[2].clear();
+    }
+    rows
+}
+
+#[test]
+fn packed_in_any_way() {
+    let place = Place::new();
+    let text = large().csv();
+    place.write("data.csv", &text);
+    place.write("data.csv.gz", gzip(&text));
+    place.write("data.csv.zst", zstd(&text));
+    // Told from the bytes, not from the name.
+    place.write("gzip.csv", gzip(&text));
+    let half = text.len() / 2;
+    let members = [gzip(&text[..half]), gzip(&text[half..])].concat();
+    place.write("members.gz", members);
+    check_all_the_same(
+        &place,
+        &[
+            "data.csv --memory 64MB",
+            "data.csv.gz --memory 64MB",
+            "data.csv.zst --memory 64MB",
+            "gzip.csv --memory 64MB",
+            "members.gz --memory 64MB",
+        ],
+    );
+}
+
+#[test]
+fn read_by_any_number_of_threads() {
+    let place = Place::with(large().csv());
+    check_all_the_same(
+        &place,
+        &[
+            "data.csv --memory 128MB --threads 1",
+            "data.csv --memory 128MB --threads 2",
+            "data.csv --memory 128MB --threads 5",
+        ],
+    );
+}
+
+#[test]
+fn within_any_budget() {
+    let place = Place::with(large().csv());
+    check_all_the_same(
+        &place,
+        &[
+            "data.csv --memory 28MB",
+            "data.csv --memory 64MB",
+            "data.csv --memory 1GB",
+            "data.csv",
+        ],
+    );
+}
+
+#[test]
+fn a_number_by_any_number_of_threads() {
+    let place = Place::with(Rows::regression(60_000).csv());
+    check_all_the_same(
+        &place,
+        &[
+            "data.csv --memory 128MB --threads 1",
+            "data.csv --memory 128MB --threads 3",
+            "data.csv --memory 32MB --threads 3",
+        ],
+    );
+}
+
+#[test]
+fn seeds_and_shares_choose_the_rows_held_out() {
+    let place = Place::with(large().csv());
+    let (weights, report) = trained(&place, "data.csv --memory 64MB --seed 1");
+    let (other, _) = trained(&place, "data.csv --memory 64MB --seed 2");
+    assert!(weights != other, "another seed holds out other rows");
+    let held_out = report["rows"]["held_out"].as_u64().unwrap();
+    assert!((11_500..12_500).contains(&held_out), "{held_out} of 120,000");
+    let (_, report) = trained(&place, "data.csv --memory 64MB --holdout 0.5");
+    let held_out = report["rows"]["held_out"].as_u64().unwrap();
+    assert!((59_000..61_000).contains(&held_out), "{held_out} of 120,000");
+}

@@ -12,7 +12,6 @@
 
 mod adaptive;
 mod curvature;
-mod held_out;
 mod moments;
 mod newton;
 mod plan;

@@ -30,12 +30,6 @@ impl Plan {
             .find(|(name, _)| name == holder)
             .map_or(0, |(_, bytes)| *bytes)
     }
-
-    /// How much of what is left over the held out rows may take: half, because rows can be shorter than in
-    /// the sample, which makes larger batches.
-    pub(super) fn spare(&self) -> u64 {
-        self.budget.saturating_sub(self.total()) / 2
-    }
 }
 
 /// Works out what training on `table` takes beside the `runtime`, the bytes of the program itself, with as

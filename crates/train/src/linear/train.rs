@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use tidegate_data::{Batch, Holdout, PassOptions, PassPosition, Table};
 use tidegate_memory::{Grant, Ledger};
 
-use super::held_out::HeldOut;
 use super::moments::Moments;
 use super::newton::Step;
 use super::plan::{EVALUATION, MODEL, Plan};
@@ -42,8 +41,7 @@ pub enum Outcome {
 
 /// Progress is said at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-/// The model has settled when the mean loss would fall by less than this; the last step is still taken, and
-/// Newton's method squares the distance, so what is left after it is noise.
+/// The model has settled when a step would lower the mean loss by less than this.
 const SETTLED: f64 = 1e-6;
 
 /// Trains a linear model on `table` within its plan, from the start or from a checkpoint, until it is done or
@@ -73,14 +71,6 @@ pub fn train(
             .map_err(|source| Error::Memory { what: name, source })
     };
     let _held = (granted(MODEL)?, granted(EVALUATION)?);
-    let mut held_out = HeldOut::new(
-        table.encoders.width(),
-        ledger.holder("held-out rows"),
-        plan.spare(),
-    );
-    if resume.is_some() {
-        held_out.give_up();
-    }
     let mut training = Training {
         table,
         options,
@@ -88,7 +78,7 @@ pub fn train(
         ledger,
         loss,
         state,
-        held_out,
+        evaluator: None,
         stop,
         sink,
         told: Instant::now(),
@@ -104,7 +94,8 @@ struct Training<'a, 's> {
     ledger: &'a Ledger,
     loss: Loss,
     state: State,
-    held_out: HeldOut,
+    /// The held out rows of this epoch so far, judged by the weights that it started with.
+    evaluator: Option<Evaluator>,
     stop: &'a AtomicBool,
     sink: &'a mut Sink<'s>,
     /// When progress was last said and a checkpoint last written.
@@ -114,44 +105,45 @@ struct Training<'a, 's> {
 
 impl Training<'_, '_> {
     fn run(&mut self) -> Result<Outcome> {
-        let converged = loop {
+        let settled = loop {
             self.epoch()?;
             if self.stop.load(Ordering::Relaxed) {
                 let checkpoint = self.save()?;
                 let epoch = self.state.progress.epoch + 1;
                 return Ok(Outcome::Stopped { epoch, checkpoint });
             }
-            let converged = self.end_epoch()?;
-            if converged || self.state.progress.epoch + 1 >= self.options.epochs {
-                break converged;
+            let settled = self.end_epoch()?;
+            if settled || self.state.progress.epoch + 1 >= self.options.epochs {
+                break settled;
             }
             self.next_epoch();
             self.try_to_save();
         };
-        let metrics = self.final_metrics()?;
-        let weights = self.state.weights().to_vec();
-        let target = self.table.encoders.target.clone();
+        let metrics = match self.evaluator.take().filter(|_| settled) {
+            Some(evaluator) => evaluator.metrics(),
+            None => self.evaluate()?,
+        };
         let model = Model {
             encoders: self.table.encoders.clone(),
-            linear: LinearModel { weights, target },
+            linear: self.model(),
         };
-        Ok(Outcome::Done(Box::new((model, self.report(metrics, converged)))))
+        Ok(Outcome::Done(Box::new((model, self.report(metrics, settled)))))
     }
 
     /// Streams the table once, or what is left of the epoch.
     fn epoch(&mut self) -> Result<()> {
-        let first = self.state.progress.epoch == 0;
+        let n = self.state.weights().len();
         let fixed = match &self.state.method {
             Method::Newton { weights, .. } => Some(weights.clone()),
             _ => None,
         };
+        // Weights that stay as they are for a whole epoch can be judged on the way.
+        let judged = fixed.is_some() && self.state.progress.position.is_none();
+        self.evaluator = judged.then(|| self.new_evaluator());
+        let model = self.model();
+        let mut scratch = matches!(self.state.method, Method::Streaming(_)).then(|| Moments::zero(n));
         let (table, loss, ledger) = (self.table, self.loss, self.ledger);
-        let options = PassOptions {
-            threads: self.plan.threads,
-            holdout: self.options.holdout,
-            start: self.state.progress.position,
-        };
-        let mut scratch = Moments::zero(self.state.weights().len());
+        let options = self.pass_options(self.state.progress.position);
         table.pass(
             &options,
             ledger,
@@ -161,30 +153,40 @@ impl Training<'_, '_> {
                     .map(|weights| Moments::of(batch, loss, &table.encoders.target, weights))
             },
             |batch: &mut Batch, moments: Option<Moments>, position| {
-                self.learn(batch, moments, &mut scratch)?;
-                if first {
-                    batch
-                        .rows()
-                        .filter(|row| row.held_out)
-                        .for_each(|row| self.held_out.push(&row));
+                if let Some(evaluator) = &mut self.evaluator {
+                    judge(evaluator, &model, batch);
                 }
+                self.learn(batch, moments, scratch.as_mut())?;
                 self.passed(batch, position)
             },
         )?;
         Ok(())
     }
 
-    fn learn(&mut self, batch: &Batch, moments: Option<Moments>, scratch: &mut Moments) -> Result<()> {
+    fn pass_options(&self, start: Option<PassPosition>) -> PassOptions {
+        PassOptions {
+            threads: self.plan.threads,
+            holdout: self.options.holdout,
+            start,
+        }
+    }
+
+    fn learn(
+        &mut self,
+        batch: &Batch,
+        moments: Option<Moments>,
+        scratch: Option<&mut Moments>,
+    ) -> Result<()> {
         let (loss, target) = (self.loss, &self.table.encoders.target);
         let first = self.state.progress.epoch == 0;
-        let (rows, total, targets) = match (&mut self.state.method, moments) {
-            (Method::Streaming(streaming), _) => streaming.learn(batch, loss, target, scratch),
-            (Method::Adaptive(adaptive), _) => adaptive.learn(batch, loss, target, first),
-            (Method::Newton { moments: sum, .. }, Some(moments)) => {
+        let (rows, total, targets) = match (&mut self.state.method, moments, scratch) {
+            (Method::Streaming(streaming), _, Some(scratch)) => streaming.learn(batch, loss, target, scratch),
+            (Method::Adaptive(adaptive), ..) => adaptive.learn(batch, loss, target, first),
+            (Method::Newton { moments: sum, .. }, Some(moments), _) => {
                 sum.add(&moments);
                 (moments.rows, moments.loss, moments.targets)
             }
-            (Method::Newton { .. }, None) => unreachable!("blocks of a Newton epoch are mapped to moments"),
+            _ => unreachable!("an epoch brings what its method needs"),
         };
         let progress = &mut self.state.progress;
         progress.training_rows += rows;
@@ -257,19 +259,18 @@ impl Training<'_, '_> {
         if let Some(position) = self.state.progress.position {
             self.tell(position);
         }
-        let settled = self.step();
-        let metrics = if self.held_out.is_complete() {
-            self.evaluate_kept()
-        } else {
-            Vec::new()
-        };
+        let metrics = self
+            .evaluator
+            .as_ref()
+            .map(Evaluator::metrics)
+            .unwrap_or_default();
         let epoch = self.state.progress.epoch + 1;
         (self.sink)(Event::Epoch {
             epoch,
             loss: mean_loss,
             metrics,
         });
-        Ok(settled)
+        Ok(self.step())
     }
 
     fn step(&mut self) -> bool {
@@ -296,12 +297,15 @@ impl Training<'_, '_> {
                 let worse = last
                     .as_ref()
                     .filter(|last| step.objective > last.objective * (1.0 + 1e-12));
+                if worse.is_none() && step.promised / rows < SETTLED {
+                    // These weights have been judged in this very epoch: they are the model.
+                    return true;
+                }
                 let step = worse.map_or(step, Step::halved);
-                let settled = step.promised / rows < SETTLED && step.length == 1.0;
                 *weights = step.target();
                 *last = Some(step);
                 *moments = Moments::zero(n);
-                settled
+                false
             }
             Method::Adaptive(_) => false,
         }
@@ -344,7 +348,7 @@ impl Training<'_, '_> {
         Ok(true)
     }
 
-    fn evaluator(&self) -> Evaluator {
+    fn new_evaluator(&self) -> Evaluator {
         Evaluator::new(self.table.encoders.target.task(), self.state.prior())
     }
 
@@ -355,37 +359,21 @@ impl Training<'_, '_> {
         }
     }
 
-    fn evaluate_kept(&self) -> Vec<Metric> {
-        let (mut evaluator, model) = (self.evaluator(), self.model());
-        self.held_out
-            .rows()
-            .for_each(|(features, y)| evaluator.push(model.predict(features), y));
-        evaluator.metrics()
-    }
-
-    /// Metrics of the finished model, from the kept rows or by one more pass.
-    fn final_metrics(&mut self) -> Result<Vec<Metric>> {
-        if self.held_out.is_complete() || self.options.holdout.is_none() {
-            return Ok(self.evaluate_kept());
+    /// Metrics of weights that no epoch has judged yet, by one more pass.
+    fn evaluate(&mut self) -> Result<Vec<Metric>> {
+        let (mut evaluator, model) = (self.new_evaluator(), self.model());
+        if self.options.holdout.is_none() {
+            return Ok(evaluator.metrics());
         }
         (self.sink)(Event::Notice(
-            "one more pass to evaluate the held-out rows, which are not in memory".into(),
+            "one more pass to judge the model by the rows held out".into(),
         ));
-        let (mut evaluator, model) = (self.evaluator(), self.model());
-        let options = PassOptions {
-            threads: self.plan.threads,
-            holdout: self.options.holdout,
-            start: None,
-        };
         self.table.pass::<_, Error>(
-            &options,
+            &self.pass_options(None),
             self.ledger,
             |_| (),
             |batch, (), _| {
-                batch
-                    .rows()
-                    .filter(|row| row.held_out)
-                    .for_each(|row| evaluator.push(model.predict(row.features), row.target));
+                judge(&mut evaluator, &model, batch);
                 Ok(ControlFlow::Continue(()))
             },
         )?;
@@ -413,5 +401,11 @@ impl Training<'_, '_> {
             training_loss: self.mean_loss().unwrap_or(f64::NAN),
             weights,
         }
+    }
+}
+
+fn judge(evaluator: &mut Evaluator, model: &LinearModel, batch: &Batch) {
+    for row in batch.rows().filter(|row| row.held_out) {
+        evaluator.push(model.predict(row.features), row.target);
     }
 }
