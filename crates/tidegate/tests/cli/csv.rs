@@ -109,12 +109,12 @@ fn text_columns_are_left_out_and_named() {
     trained on 447 rows in [time]: 2 epochs, settled
       on 53 rows held out:
         log loss  0.4556  baseline 0.6925
-        AUC       0.8746  baseline 0.5000
+        AUC  0.8746  baseline 0.5000
         accuracy  0.7736  baseline 0.6415
       memory: peak [size] of [size] ([source]), [OOM kills]
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
-    memory [size], [held]
+    memory [size],[held]
     predicting "y" as one of two values, by logistic regression, from 3 numeric columns
     left out 1 column without numbers: remarks
     plan: runtime [size] + data buffers [size] + model [size] + evaluation [size] = [size] of [size]

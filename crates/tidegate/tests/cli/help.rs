@@ -258,7 +258,15 @@ fn figures(line: &str) -> String {
             text.push(word.to_string());
         }
     }
-    text.join(" ")
+    let text = text.join(" ");
+    // Columns are as wide as what stands in them.
+    let indent = text.len() - text.trim_start().len();
+    let cells = text
+        .trim_start()
+        .split("  ")
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty());
+    format!("{}{}", &text[..indent], cells.collect::<Vec<_>>().join("  "))
 }
 
 /// The names of the cgroups made by tidegate, below our own and its ancestors.

@@ -72,7 +72,7 @@ fn paths_are_from_the_folder_of_the_file() {
 #[test]
 fn mistakes_are_named_with_their_line() {
     let place = Place::with(Rows::binary(500).csv());
-    let mut check = |text: &str| {
+    let check = |text: &str| {
         place.write("job.toml", text);
         place.run("train job.toml").error()
     };

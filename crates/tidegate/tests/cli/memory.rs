@@ -1,1 +1,126 @@
-//! To come.
+//! The line, held by the kernel: peaks stay below the budget however large the table is.
+
+use serde_json::Value;
+
+use crate::help::Place;
+
+/// Whether the kernel holds the line here; says why a test does nothing where it does not.
+fn enforced(place: &Place) -> bool {
+    let found = place.json("doctor");
+    let enforced = found["enforced"] == true;
+    if !enforced {
+        eprintln!("skipped: {}", found["containment"]);
+    }
+    enforced
+}
+
+/// Trains and returns the run as `show` tells it.
+fn run(place: &Place, arguments: &str) -> Value {
+    place.ok(arguments);
+    place.json("show last")
+}
+
+fn check_under(run: &Value, budget: u64) {
+    for figure in ["peak_bytes", "resident_peak_bytes"] {
+        let bytes = run[figure].as_u64().unwrap();
+        assert!(bytes <= budget, "{figure} is {bytes} of {budget}");
+    }
+    assert_eq!(run["oom_kills"], 0);
+    assert_eq!(run["budget_bytes"], budget);
+    assert_eq!(run["peak_source"], "cgroup peak");
+}
+
+#[test]
+fn the_line_holds_and_does_not_rise_with_the_table() {
+    let place = Place::new();
+    if !enforced(&place) {
+        return;
+    }
+    let budget = 48_000_000;
+    let train = |table: &str| {
+        let run = run(
+            &place,
+            &format!("train {table} --target y --memory {budget}B --epochs 2"),
+        );
+        check_under(&run, budget);
+        let figures = ["peak_bytes", "resident_peak_bytes"].map(|name| run[name].as_u64().unwrap());
+        (figures, run["rows"].as_u64().unwrap())
+    };
+    place.ok("demo --table small.csv --size 245MB");
+    let (small, rows) = train("small.csv");
+    // Predictions stream out within the same line.
+    let said = place
+        .ok(&format!(
+            "predict last small.csv --memory {budget}B --output out.csv"
+        ))
+        .stderr;
+    let peak = said
+        .split("memory: peak ")
+        .nth(1)
+        .and_then(|peak| peak.split(" MB").next()?.parse::<f64>().ok());
+    assert!(peak.is_some_and(|peak| peak * 1e6 <= budget as f64), "{said}");
+    std::fs::remove_file(place.path("out.csv")).unwrap();
+    std::fs::remove_file(place.path("small.csv")).unwrap();
+    place.ok("demo --table large.csv --size 980MB");
+    let (large, more_rows) = train("large.csv");
+    assert!(more_rows > 39 * rows / 10, "{more_rows} rows, {rows} before");
+    for (small, large) in small.iter().zip(&large) {
+        assert!(
+            *large <= small + small / 20,
+            "{large} with four times the rows, {small} before"
+        );
+    }
+}
+
+#[test]
+fn at_128_megabytes() {
+    let place = Place::new();
+    if !enforced(&place) {
+        return;
+    }
+    place.ok("demo --table table.csv --size 650MB");
+    let run = run(&place, "train table.csv --target y --memory 128MB --epochs 2");
+    check_under(&run, 128_000_000);
+    assert!(run["data_bytes"].as_u64().unwrap() > 5 * 128_000_000);
+}
+
+#[test]
+fn the_demo_proves_it() {
+    let place = Place::new();
+    let proof = place.json("demo --memory 40MB");
+    let trained = &proof["trained"];
+    assert!(proof["data_bytes"].as_u64().unwrap() >= 5 * 40_000_000);
+    assert_eq!(trained["run"]["name"], "demo");
+    let metric = &trained["report"]["metrics"][0];
+    assert!(metric["value"].as_f64().unwrap() < metric["baseline"].as_f64().unwrap());
+    if enforced(&place) {
+        check_under(&trained["run"], 40_000_000);
+    }
+    let left = std::fs::read_dir(place.home.join("demo")).map_or(0, |entries| entries.count());
+    assert_eq!(left, 0, "the table is gone");
+    let shown = place.ok("demo --memory 40MB --times 0.5 --keep").stdout;
+    assert!(shown.starts_with("the line held\n"), "{shown}");
+    let kept = shown
+        .split("the table is ")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap();
+    assert!(place.path(kept).exists(), "{kept}");
+}
+
+#[test]
+fn a_made_up_table_is_the_same_each_time() {
+    let place = Place::new();
+    place.ok("demo --table a.csv --size 1MB --seed 3");
+    place.ok("demo --table b.csv --size 1MB --seed 3");
+    place.ok("demo --table c.csv --size 1MB --seed 4");
+    assert!(place.read("a.csv") == place.read("b.csv"));
+    assert!(place.read("a.csv") != place.read("c.csv"));
+    let trained = place.json("train a.csv --target y --memory 64MB");
+    assert_eq!(
+        trained["report"]["rows"]["used"],
+        place.read("a.csv").lines().count() - 1
+    );
+}

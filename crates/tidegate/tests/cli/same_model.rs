@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::help::Place;
-use crate::tables::{Rows, gzip, zstd};
+use crate::tables::Rows;
 
 /// Weights and report of a training.
 fn trained(place: &Place, arguments: &str) -> (Vec<u8>, Value) {
@@ -28,30 +28,6 @@ fn large() -> Rows {
         row[2].clear();
     }
     rows
-}
-
-#[test]
-fn packed_in_any_way() {
-    let place = Place::new();
-    let text = large().csv();
-    place.write("data.csv", &text);
-    place.write("data.csv.gz", gzip(&text));
-    place.write("data.csv.zst", zstd(&text));
-    // Told from the bytes, not from the name.
-    place.write("gzip.csv", gzip(&text));
-    let half = text.len() / 2;
-    let members = [gzip(&text[..half]), gzip(&text[half..])].concat();
-    place.write("members.gz", members);
-    check_all_the_same(
-        &place,
-        &[
-            "data.csv --memory 64MB",
-            "data.csv.gz --memory 64MB",
-            "data.csv.zst --memory 64MB",
-            "gzip.csv --memory 64MB",
-            "members.gz --memory 64MB",
-        ],
-    );
 }
 
 #[test]
