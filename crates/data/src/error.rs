@@ -39,7 +39,7 @@ pub enum Error {
         path: PathBuf,
         window: u64,
         #[source]
-        source: Refused,
+        source: Box<Refused>,
     },
     #[error("{}: is not a text table: {what}", path.display())]
     NotText { path: PathBuf, what: &'static str },
@@ -98,13 +98,13 @@ pub enum Error {
         path: PathBuf,
         columns: u64,
         #[source]
-        source: Refused,
+        source: Box<Refused>,
     },
     #[error("not enough memory for {what}")]
     Memory {
         what: &'static str,
         #[source]
-        source: Refused,
+        source: Box<Refused>,
     },
 }
 
@@ -209,6 +209,7 @@ impl Error {
 
 impl From<Refused> for Error {
     fn from(source: Refused) -> Error {
+        let source = Box::new(source);
         Error::Memory {
             what: "reading the data",
             source,

@@ -122,7 +122,7 @@ impl Input {
                     .map_err(|source| Error::Window {
                         path: self.path.clone(),
                         window,
-                        source,
+                        source: source.into(),
                     })?;
                 let buffered = BufReader::with_capacity(RAW_BUFFER, raw);
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered).map_err(unreadable)?;

@@ -10,7 +10,7 @@ use crate::csv::blocks::{BlockReader, Place, TextBuffer};
 use crate::csv::rows::{RowSink, unquote, walk_rows};
 use crate::number::{Number, parse_number};
 use crate::pipeline::{self, Slot, Stages};
-use crate::profile::is_missing_or;
+use crate::profile::{is_missing_or, is_word};
 use crate::target::{Label, Target, TargetValue};
 use crate::{BadRows, Batch, Error, Fault, Holdout, Result, Table};
 
@@ -186,7 +186,8 @@ impl Table {
             holdout,
             outputs,
             batch,
-            skip_first: self.skips_first(place),
+            active: !self.skips_first(place),
+            usual_words: self.missing.is_empty(),
             // Whole blocks are checked at once; only a block that fails is checked row by row.
             check_utf8: std::str::from_utf8(&padded[..end]).is_err(),
             line: 0,
@@ -234,7 +235,10 @@ struct Encoding<'t> {
     holdout: &'t Holdout,
     outputs: Vec<Output>,
     batch: &'t mut Batch,
-    skip_first: bool,
+    /// Fields are of interest: neither those of the header nor those behind a fatal row.
+    active: bool,
+    /// Only the usual words stand for missing values, none of which is a number.
+    usual_words: bool,
     check_utf8: bool,
     /// The row at hand: its line, its target, what is wrong with it.
     line: u64,
@@ -285,7 +289,10 @@ impl Encoding<'_> {
     fn bad_row(&mut self, fault: Fault) {
         self.batch.drop_row();
         match self.table.bad_rows {
-            BadRows::Fail => self.failed = Some((self.line, fault)),
+            BadRows::Fail => {
+                self.failed = Some((self.line, fault));
+                self.active = false;
+            }
             BadRows::Skip => {
                 self.batch.counts.bad += 1;
                 self.batch.counts.first_bad.get_or_insert((self.line, fault));
@@ -316,27 +323,25 @@ impl RowSink for Encoding<'_> {
 
     #[inline]
     fn field(&mut self, column: usize, bytes: &[u8]) {
+        if !self.active {
+            return;
+        }
         match self.outputs.get(column) {
             Some(&Output::Feature {
                 at,
                 flag,
                 mean,
                 inverse,
-            }) if self.failed.is_none() && !self.skip_first => match parse_number(bytes) {
-                Number::Value(value) if self.table.missing.is_empty() => {
-                    self.batch.open_features()[at] = ((value - mean) * inverse) as f32;
-                }
-                Number::Value(value) if !is_missing_or(bytes, &self.table.missing) => {
+            }) => match parse_number(bytes) {
+                Number::Value(value) if self.usual_words || !is_word(bytes, &self.table.missing) => {
                     self.batch.open_features()[at] = ((value - mean) * inverse) as f32;
                 }
                 _ => self.odd_value(column, bytes, flag),
             },
-            Some(Output::Target) if self.failed.is_none() && !self.skip_first => {
-                match self.table.encoders.target.read(bytes) {
-                    TargetValue::Value(value) => self.target = Some(value),
-                    read => self.odd_target(column, bytes, read),
-                }
-            }
+            Some(Output::Target) => match self.table.encoders.target.read(bytes) {
+                TargetValue::Value(value) => self.target = Some(value),
+                read => self.odd_target(column, bytes, read),
+            },
             _ => {}
         }
     }
@@ -347,7 +352,7 @@ impl RowSink for Encoding<'_> {
             return;
         }
         let mut fault = self.fault.take();
-        if std::mem::take(&mut self.skip_first) {
+        if !std::mem::replace(&mut self.active, true) {
             return self.batch.drop_row();
         }
         if fields != self.outputs.len() {

@@ -67,11 +67,10 @@ impl ColumnProfile {
 
     /// Takes in one value; Welford's update of the moments.
     fn look(&mut self, field: &[u8], line: Option<u64>, words: &[String], quote: Option<u8>) {
-        let is_word = || words.iter().any(|word| word.as_bytes() == field.trim_ascii());
         match parse_number(field) {
             Number::Missing => self.missing += 1,
             // A number may be the user's word for missing: -999 and the like.
-            Number::Value(_) if !words.is_empty() && is_word() => self.missing += 1,
+            Number::Value(_) if is_word(field, words) => self.missing += 1,
             Number::Value(value) => {
                 self.numbers += 1;
                 let delta = value - self.mean;
@@ -82,7 +81,7 @@ impl ColumnProfile {
                 });
             }
             Number::Infinite => self.numbers += 1,
-            Number::Text if is_word() => self.missing += 1,
+            Number::Text if is_word(field, words) => self.missing += 1,
             Number::Text => {
                 self.text += 1;
                 if let (None, Some(line)) = (&self.first_text, line) {
@@ -141,7 +140,7 @@ pub fn profile(
         .map_err(|source| Error::Columns {
             path: input.path().into(),
             columns: names,
-            source,
+            source: source.into(),
         })?;
     let mut sample = Sample {
         dialect: dialect.clone(),
@@ -333,7 +332,12 @@ impl RowSink for Sample<'_> {
 
 /// Whether a field is missing, by the usual words or the user's own.
 pub(crate) fn is_missing_or(field: &[u8], words: &[String]) -> bool {
-    is_missing(field) || words.iter().any(|word| word.as_bytes() == field.trim_ascii())
+    is_missing(field) || is_word(field, words)
+}
+
+/// Whether a field is one of the user's own words for missing.
+pub(crate) fn is_word(field: &[u8], words: &[String]) -> bool {
+    words.iter().any(|word| word.as_bytes() == field.trim_ascii())
 }
 
 /// A header with bytes that are not UTF-8, by the name they stand in.

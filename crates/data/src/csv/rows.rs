@@ -18,10 +18,26 @@ pub trait RowSink {
 /// Walks the rows of `padded[..end]`, which holds whole rows, the last with its line end, and is followed
 /// by [`super::PADDING`] bytes. Blank lines are passed over.
 pub fn walk_rows<S: RowSink>(padded: &[u8], end: usize, first_line: u64, dialect: &Dialect, sink: &mut S) {
+    match dialect
+        .quote
+        .filter(|quote| memchr::memchr(*quote, &padded[..end]).is_some())
+    {
+        Some(quote) => walk::<true, S>(padded, end, first_line, [dialect.delimiter, b'\n', quote], sink),
+        // Without quotes in the text a field ends at the next needle, whatever it is.
+        None => walk::<false, S>(padded, end, first_line, [dialect.delimiter, b'\n', b'\n'], sink),
+    }
+}
+
+fn walk<const QUOTES: bool, S: RowSink>(
+    padded: &[u8],
+    end: usize,
+    first_line: u64,
+    needles: [u8; 3],
+    sink: &mut S,
+) {
     let text = &padded[..end];
-    // Where quotes mean nothing the newline stands in for them, which never opens a field.
-    let quote = dialect.quote.unwrap_or(b'\n');
-    let mut scanner = Scanner::new(padded, end, [dialect.delimiter, b'\n', quote]);
+    let quote = needles[2];
+    let mut scanner = Scanner::new(padded, end, needles);
     let mut line = first_line;
     let mut row_start = 0;
     while row_start < end {
@@ -35,21 +51,25 @@ pub fn walk_rows<S: RowSink>(padded: &[u8], end: usize, first_line: u64, dialect
         let mut start = row_start;
         let mut fields = 0;
         let row_end = loop {
-            let quoted = start < end && text[start] == quote && quote != b'\n';
-            let content = if quoted {
+            let quoted = QUOTES && start < end && text[start] == quote;
+            let mut content = start;
+            let mut content_end = None;
+            if quoted {
                 scanner.next();
-                let close = close(&mut scanner, text, quote, &mut line);
-                Some(start + 1..close)
+                content = start + 1;
+                content_end = Some(close(&mut scanner, text, quote, &mut line));
+            }
+            let at = if QUOTES {
+                separator(&mut scanner, text, quote)
             } else {
-                None
+                scanner.next().unwrap_or(end)
             };
-            let at = separator(&mut scanner, text, quote);
             let is_last = at >= end || text[at] == b'\n';
-            let content = content.unwrap_or_else(|| {
+            let content_end = content_end.unwrap_or_else(|| {
                 let carriage_return = is_last && at > start && text[at - 1] == b'\r';
-                start..at - usize::from(carriage_return)
+                at - usize::from(carriage_return)
             });
-            sink.field(fields, &text[content]);
+            sink.field(fields, &text[content..content_end]);
             fields += 1;
             start = at + 1;
             if is_last {
@@ -67,7 +87,7 @@ pub fn walk_rows<S: RowSink>(padded: &[u8], end: usize, first_line: u64, dialect
 fn separator(scanner: &mut Scanner, text: &[u8], quote: u8) -> usize {
     loop {
         match scanner.next() {
-            Some(at) if text[at] == quote && quote != b'\n' => {}
+            Some(at) if text[at] == quote => {}
             Some(at) => return at,
             None => return text.len(),
         }
