@@ -124,7 +124,7 @@ macro_rules! without_point {
             };
             let only_digits = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES * 0x80) == 0;
             let count = len - usize::from(found != 0);
-            (only_digits && count >= 1 && count <= 15).then_some((digits, decimals))
+            (only_digits && (1..=15).contains(&count)).then_some((digits, decimals))
         }
     };
 }

@@ -60,7 +60,7 @@ impl Error {
                     Some("choose a writable folder with --home DIR".into())
                 }
                 std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => {
-                    Some(format!("{} is in the way: choose another --home DIR", path.display()))
+                    Some(format!("something else is in the way of {}: choose another --home DIR", path.display()))
                 }
                 _ => None,
             },
@@ -72,6 +72,9 @@ impl Error {
                     Some("another program holds the database; try again".into())
                 }
                 Some(rusqlite::ErrorCode::DiskFull) => Some("free some disk space".into()),
+                Some(rusqlite::ErrorCode::SystemIoFailure) => {
+                    Some("check the disk: it may be full, or failing".into())
+                }
                 _ => None,
             },
             Error::NewerSchema { .. } | Error::FlightVersion { .. } => {

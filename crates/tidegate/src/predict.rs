@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_data::BadRows;
 use tidegate_memory::{Amount, Budget, resolve};
+use tidegate_runs::Status;
 use tidegate_train::Model;
 use tidegate_watch::{Output, Update, supervise};
 
@@ -91,7 +92,10 @@ fn model_folder(session: &Session, reference: &str) -> Result<PathBuf> {
     let run = session.store.find(reference)?;
     let folder = session.store.run_dir(&run.id).model();
     if !folder.exists() {
-        let status = format!("is {}", run.status.as_str());
+        let status = match run.status {
+            Status::Failed => "failed".into(),
+            status => format!("is {}", status.as_str()),
+        };
         return Err(Error::NoModel { run: run.id, status });
     }
     Ok(folder)

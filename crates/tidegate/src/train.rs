@@ -1,6 +1,7 @@
 //! The verb `train`: a run is created, its worker supervised, its outcome returned.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tidegate_memory::{Budget, resolve};
@@ -69,11 +70,16 @@ fn start(
         boot_id: boot_id(),
     })?;
     let dir = session.store.run_dir(&run.id);
-    let started = std::fs::write(dir.job(), job.to_toml()).map_err(|source| Error::Io {
-        path: dir.job(),
-        what: "cannot be written",
-        source,
-    });
+    let started = std::fs::write(dir.job(), job.to_toml())
+        .and_then(|()| match &resume {
+            Some(checkpoint) => copy_files(checkpoint, &dir.checkpoint()),
+            None => Ok(()),
+        })
+        .map_err(|source| Error::Io {
+            path: dir.path().into(),
+            what: "cannot be written",
+            source,
+        });
     if let Err(error) = started {
         give_up(session, &run, &error);
         return Err(error);
@@ -83,7 +89,7 @@ fn start(
         budget: budget.bytes,
         checkpoint: dir.checkpoint(),
         model: dir.model(),
-        resume,
+        resume: resume.is_some(),
     };
     let mut child = task.child()?;
     child.limit_bytes = Some(floor(budget.bytes));
@@ -122,6 +128,16 @@ fn measured(run: Run, ended: &Ended) -> Run {
         oom_kills: ended.oom_kills,
         ..run
     }
+}
+
+/// Copies a checkpoint into a run of its own, so that the run can be taken up however early it is stopped.
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 /// Marks a run failed that never got a worker.

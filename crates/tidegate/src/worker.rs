@@ -4,13 +4,12 @@
 //! supervisor opened, and ends with 0, 1 or 2. SIGTERM asks it to save and end.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Host, Ledger, process_memory};
-use tidegate_watch::{Event, EventWriter, Failure};
+use tidegate_watch::{Event, EventWriter, Failure, stop_flag};
 
 use crate::{Error, PredictJob, Result};
 
@@ -27,7 +26,7 @@ pub enum Task {
         budget: u64,
         checkpoint: PathBuf,
         model: PathBuf,
-        resume: Option<PathBuf>,
+        resume: bool,
     },
     Predict {
         job: PredictJob,
@@ -70,21 +69,20 @@ impl Task {
 /// Does the task and says everything over the pipe; the value is the exit code.
 pub fn run(task: &str, events_fd: i32) -> i32 {
     let events = match EventWriter::from_fd(events_fd) {
-        Ok(events) => Arc::new(events),
+        Ok(events) => events,
         Err(error) => {
             eprintln!("error: {error}");
             return 2;
         }
     };
-    let speaker = Speaker {
-        events,
-        stop: Arc::new(AtomicBool::new(false)),
-    };
-    for signal in [libc::SIGTERM, libc::SIGINT] {
-        if let Err(error) = signal_hook::flag::register(signal, speaker.stop.clone()) {
-            eprintln!("warning: signal {signal} cannot be caught: {error}");
+    let stop = match stop_flag() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("error: this process cannot be asked to stop: {error}");
+            return 1;
         }
-    }
+    };
+    let speaker = Speaker { events, stop };
     let done = serde_json::from_str(task)
         .map_err(|error| Error::Usage {
             what: format!("not a task: {error}"),
@@ -125,8 +123,8 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
 
 /// Says events; when nobody listens any more, asks the work to stop.
 struct Speaker {
-    events: Arc<EventWriter>,
-    stop: Arc<AtomicBool>,
+    events: EventWriter,
+    stop: &'static AtomicBool,
 }
 
 impl Speaker {

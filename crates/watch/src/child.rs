@@ -124,10 +124,16 @@ impl BeforeExec {
                 libc::write(score, self.oom_score.as_ptr().cast(), self.oom_score.len());
                 libc::close(score);
             }
-            if let Some(events) = self.events
-                && libc::fcntl(events, libc::F_SETFD, 0) != 0
-            {
-                return Err(io::Error::last_os_error());
+            if let Some(events) = self.events {
+                if libc::fcntl(events, libc::F_SETFD, 0) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                // A worker of ours must not die of a request to stop before it can hear it.
+                let mut stops: libc::sigset_t = std::mem::zeroed();
+                libc::sigemptyset(&mut stops);
+                libc::sigaddset(&mut stops, libc::SIGTERM);
+                libc::sigaddset(&mut stops, libc::SIGINT);
+                libc::sigprocmask(libc::SIG_BLOCK, &stops, std::ptr::null_mut());
             }
         }
         Ok(())

@@ -17,7 +17,8 @@ pub struct Job<'a> {
     /// Added to the inherited environment.
     pub envs: Vec<(OsString, OsString)>,
     /// The worker speaks our events: `--events-fd N` is appended to its arguments, where N is the number
-    /// of the open pipe it finds itself with. A foreign command gets neither.
+    /// of the open pipe it finds itself with, and SIGTERM and SIGINT wait, blocked, until it can act on them
+    /// ([`crate::stop_flag`]). A foreign command gets neither.
     pub events: bool,
     /// Pass our standard input on; otherwise the worker reads from `/dev/null`.
     pub stdin: bool,

@@ -29,6 +29,7 @@ mod child;
 mod confine;
 mod oom_score;
 mod signals;
+mod stop;
 
 mod identity;
 mod recover;
@@ -40,5 +41,6 @@ pub use event::{Done, Event, Failure, WIRE_VERSION};
 pub use identity::{boot_id, process_ref, this_process};
 pub use job::{Job, Output, RecordedRun, StopReason, Update};
 pub use recover::close_orphans;
+pub use stop::stop_flag;
 pub use supervise::supervise;
 pub use wire::EventWriter;

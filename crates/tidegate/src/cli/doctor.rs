@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use console::style;
-use tidegate::{Diagnosis, Result, diagnose};
+use tidegate::{Diagnosis, Error, Result, diagnose};
 use tidegate_memory::{Pressure, format_bytes};
 
 use super::text::columns;
@@ -21,6 +21,13 @@ pub(super) struct DoctorArguments {
 }
 
 pub(super) fn run(arguments: DoctorArguments) -> Result<()> {
+    if !arguments.folder.is_dir() {
+        let what = format!("{}: no such folder", arguments.folder.display());
+        return Err(Error::Usage {
+            what,
+            hint: "name a folder whose disk is to be looked at".into(),
+        });
+    }
     let diagnosis = diagnose(&arguments.folder)?;
     if arguments.json {
         print_json(&diagnosis);

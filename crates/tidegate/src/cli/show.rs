@@ -121,7 +121,13 @@ fn print(shown: &Shown) {
         .collect();
     columns(&rows).iter().for_each(|line| say!("  {line}"));
     if let Some(report) = &shown.report {
-        say!("metrics on {} held out:", counted(report.rows.held_out, "row"));
+        match report.metrics.is_empty() {
+            true => say!(
+                "no rows were held out: the training loss is {}",
+                figure(report.training_loss)
+            ),
+            false => say!("metrics on {} held out:", counted(report.rows.held_out, "row")),
+        }
         metric_lines(&report.metrics)
             .iter()
             .for_each(|line| say!("  {line}"));

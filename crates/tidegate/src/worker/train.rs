@@ -22,7 +22,8 @@ const LEDGER_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct Places {
     pub checkpoint: PathBuf,
     pub model: PathBuf,
-    pub resume: Option<PathBuf>,
+    /// Whether there is a checkpoint to start from.
+    pub resume: bool,
 }
 
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) -> Result<()> {
@@ -37,7 +38,10 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
     describe(speaker, &table);
     let plan = linear::plan(&table, job.threads(), runtime, budget)?;
     let (ledger, _runtime) = working_ledger(budget, runtime)?;
-    let resume = places.resume.as_deref().map(Checkpoint::load).transpose()?;
+    let resume = places
+        .resume
+        .then(|| Checkpoint::load(&places.checkpoint))
+        .transpose()?;
     let options = linear::Options {
         epochs: job.train.epochs,
         l2: job.model.l2,
@@ -59,7 +63,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
         &plan,
         &ledger,
         resume.as_ref(),
-        &speaker.stop,
+        speaker.stop,
         &mut sink,
     )? {
         Outcome::Done(done) => {
