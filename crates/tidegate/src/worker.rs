@@ -62,7 +62,9 @@ impl Task {
             source,
         })?;
         let task = serde_json::to_string(self).expect("a task is plain data");
-        Ok(tidegate_watch::Job::new(program, ["worker", &task]))
+        let mut job = tidegate_watch::Job::new(program, ["worker", &task]);
+        job.hold_stops = true;
+        Ok(job)
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
     let before_exec = BeforeExec {
         parent: std::process::id().cast_signed(),
         events: events_write.as_ref().map(AsRawFd::as_raw_fd),
+        hold_stops: job.hold_stops,
         procs: procs.map(AsRawFd::as_raw_fd),
         join_error: join_write.as_raw_fd(),
         oom_score: oom_score::for_worker().unwrap_or_default().into_bytes(),
@@ -86,6 +87,7 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
 struct BeforeExec {
     parent: i32,
     events: Option<RawFd>,
+    hold_stops: bool,
     procs: Option<RawFd>,
     join_error: RawFd,
     oom_score: Vec<u8>,
@@ -124,10 +126,12 @@ impl BeforeExec {
                 libc::write(score, self.oom_score.as_ptr().cast(), self.oom_score.len());
                 libc::close(score);
             }
-            if let Some(events) = self.events {
-                if libc::fcntl(events, libc::F_SETFD, 0) != 0 {
-                    return Err(io::Error::last_os_error());
-                }
+            if let Some(events) = self.events
+                && libc::fcntl(events, libc::F_SETFD, 0) != 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            if self.hold_stops {
                 // A worker of ours must not die of a request to stop before it can hear it.
                 let mut stops: libc::sigset_t = std::mem::zeroed();
                 libc::sigemptyset(&mut stops);

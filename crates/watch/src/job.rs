@@ -17,9 +17,10 @@ pub struct Job<'a> {
     /// Added to the inherited environment.
     pub envs: Vec<(OsString, OsString)>,
     /// The worker speaks our events: `--events-fd N` is appended to its arguments, where N is the number
-    /// of the open pipe it finds itself with, and SIGTERM and SIGINT wait, blocked, until it can act on them
-    /// ([`crate::stop_flag`]). A foreign command gets neither.
+    /// of the open pipe it finds itself with. A foreign command gets neither.
     pub events: bool,
+    /// SIGTERM and SIGINT wait, blocked, until the worker is ready for them: it calls [`crate::stop_flag`].
+    pub hold_stops: bool,
     /// Pass our standard input on; otherwise the worker reads from `/dev/null`.
     pub stdin: bool,
     pub output: Output,
@@ -43,6 +44,7 @@ impl Job<'_> {
             args: args.into_iter().map(Into::into).collect(),
             envs: Vec::new(),
             events: true,
+            hold_stops: false,
             stdin: false,
             output: Output::Log,
             limit_bytes: None,

@@ -15,3 +15,4 @@ mod runs;
 mod same_model;
 mod sizes;
 mod usage;
+mod wanted;
