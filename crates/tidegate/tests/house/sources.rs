@@ -61,3 +61,13 @@ fn no_test_is_ignored() {
         "A test that does not run is not a test: make it run, or take it out.",
     );
 }
+
+#[test]
+fn no_snapshot_waits_to_be_read() {
+    let mut waiting = files("crates", ".pending-snap");
+    waiting.extend(files("crates", ".snap.new"));
+    none_of(
+        waiting.iter().map(|path| path.display().to_string()).collect(),
+        "A test saw something new. Read it; accept it with `cargo insta accept`, or mend what changed.",
+    );
+}
