@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use crate::help::Place;
-use crate::tables::Rows;
+use crate::tables::{Random, Rows};
 
 /// Trains on `text` and returns its weights.
 fn weights(text: impl AsRef<[u8]>, options: &str) -> Vec<u8> {
@@ -123,6 +123,21 @@ fn text_columns_are_left_out_and_named() {
     "#);
     let trained = place.json("train data.csv --target y --memory 64MB");
     assert_eq!(trained["report"]["rows"]["used"], 500);
+}
+
+#[test]
+fn quoted_line_ends_in_a_large_file() {
+    // Wherever one looks into the middle of it, a line may begin inside a quoted field.
+    let mut random = Random(1);
+    let row = |i: usize| {
+        let (a, y) = (random.number(), i % 2);
+        format!("{a:.4},\"some text\nword, more words {i}\",{y}\n")
+    };
+    let rows: String = (0..60_000).map(row).collect();
+    let place = Place::with(format!("a,t,y\n{rows}"));
+    let trained = place.json("train data.csv --target y --memory 64MB");
+    assert_eq!(trained["report"]["rows"]["used"], 60_000);
+    assert_eq!(trained["report"]["weights"][0][0], "a");
 }
 
 #[test]

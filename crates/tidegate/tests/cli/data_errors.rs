@@ -208,6 +208,30 @@ fn bytes_that_are_not_utf8() {
     error: [dir]/data.csv:302: column "b": bytes that are not UTF-8
       hint: convert the file (iconv -f latin1 -t utf-8), or leave such rows out: --bad-rows skip
     "#);
+    assert_snapshot!(train(b"a,caf\xe9,y\n1,2,0\n2,3,1\n").error(), @r#"
+    exit 1
+    error: [dir]/data.csv:1: column "caf�": bytes that are not UTF-8
+      hint: convert the file (iconv -f latin1 -t utf-8), or leave such rows out: --bad-rows skip
+    "#);
+}
+
+#[test]
+fn one_word_does_not_cost_a_column() {
+    let text = binary() + "0.1,oops,3,1\n";
+    assert_snapshot!(train(&text).error(), @r#"
+    exit 1
+    error: [dir]/data.csv:202: column "b": "oops" is not a number
+      hint: mend the value, name the word for missing values (--missing WORD), or leave such rows out: --bad-rows skip
+    "#);
+    let place = Place::with(text);
+    let trained = place.json("train data.csv --target y --memory 64MB --bad-rows skip");
+    let rows = &trained["report"]["rows"];
+    assert_eq!((&rows["used"], &rows["bad"]), (&200.into(), &1.into()));
+    assert_eq!(
+        trained["report"]["weights"].as_array().unwrap().len(),
+        3,
+        "every column counts"
+    );
 }
 
 #[test]
@@ -217,6 +241,11 @@ fn targets_that_teach_nothing() {
     error: [dir]/data.csv: the target "y" has only one value, "5"
       hint: there is nothing to learn: choose another --target, or check how the file was filtered
     "#);
+    assert_eq!(
+        train("a,y\n1,5\n2,5\n3,5.0\n").code,
+        Some(1),
+        "a constant written in two ways"
+    );
     assert_snapshot!(train("a,y\n1,\n2,NA\n3,\n").error(), @r#"
     exit 1
     error: [dir]/data.csv: the target "y" has no value in any row
@@ -324,4 +353,14 @@ fn bad_rows_are_skipped_and_counted() {
         .ok("train data.csv --target y --memory 64MB --bad-rows skip")
         .stdout;
     assert!(said.contains("left out 3 rows: bad\n"), "{said}");
+}
+
+#[test]
+fn nothing_but_bad_rows() {
+    let text = "a,b,y\n".to_string() + &"1,2\n".repeat(50);
+    assert_snapshot!(train(&text).error(), @r"
+    exit 1
+    error: [dir]/data.csv:2: 2 fields where the table has 3 columns
+      hint: mend the row, name the separator with --delimiter, or leave such rows out: --bad-rows skip
+    ");
 }

@@ -195,12 +195,12 @@ fn a_home_that_is_a_file() {
     assert_snapshot!(place.run("train data.csv --target y --home file").error(), @r"
     exit 1
     error: cannot create file/runs: Not a directory (os error 20)
-      hint: file/runs is in the way: choose another --home DIR
+      hint: something else is in the way of file/runs: choose another --home DIR
     ");
     assert_snapshot!(place.run("runs --home file").error(), @r"
     exit 1
     error: cannot create file/runs: Not a directory (os error 20)
-      hint: file/runs is in the way: choose another --home DIR
+      hint: something else is in the way of file/runs: choose another --home DIR
     ");
     assert_eq!(place.read("file"), "in the way");
 }

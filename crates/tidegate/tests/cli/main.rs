@@ -15,4 +15,3 @@ mod runs;
 mod same_model;
 mod sizes;
 mod usage;
-mod wanted;

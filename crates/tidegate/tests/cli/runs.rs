@@ -226,7 +226,7 @@ fn a_failed_run_tells_why() {
     assert!(shown.contains("data.csv:502: 2 fields"), "{shown}");
     assert_snapshot!(place.run("predict broken data.csv").error(), @r"
     exit 2
-    error: run [run] has no model: it is failed
+    error: run [run] has no model: it failed
       hint: see `tidegate show [run]`
     ");
 }

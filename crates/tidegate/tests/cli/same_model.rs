@@ -12,7 +12,7 @@ fn trained(place: &Place, arguments: &str) -> (Vec<u8>, Value) {
     (place.weights(id), trained["report"].clone())
 }
 
-pub(crate) fn check_all_the_same(place: &Place, variants: &[&str]) {
+fn check_all_the_same(place: &Place, variants: &[&str]) {
     let (weights, report) = trained(place, variants[0]);
     for variant in &variants[1..] {
         let (other_weights, other_report) = trained(place, variant);
@@ -22,7 +22,7 @@ pub(crate) fn check_all_the_same(place: &Place, variants: &[&str]) {
 }
 
 /// 120,000 rows in five blocks, some values missing.
-pub(crate) fn large() -> Rows {
+fn large() -> Rows {
     let mut rows = Rows::binary(120_000);
     for row in rows.rows.iter_mut().step_by(17) {
         row[2].clear();

@@ -99,6 +99,36 @@ fn options_that_make_no_sense() {
 }
 
 #[test]
+fn numbers_below_zero() {
+    assert_snapshot!(refused("--memory -5MB"), @r"
+    exit 2
+    error: invalid value '-5MB' for '--memory <SIZE>': `-5MB` is not an amount of memory: it is negative (write `2GB`, `1.5GiB`, `512M` or `80%`)
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(refused("--holdout -1"), @r"
+    exit 2
+    error: --holdout -1 is not a share of the rows
+      hint: 0 holds out nothing, 0.1 every tenth row
+    ");
+    assert_snapshot!(refused("--l2 -1"), @r"
+    exit 2
+    error: --l2 -1 is not a penalty
+      hint: give 0 or more; 1 is the default
+    ");
+    assert_snapshot!(refused("--epochs -1"), @r"
+    exit 2
+    error: unexpected argument '-1' found
+
+      tip: to pass '-1' as a value, use '-- -1'
+
+    Usage: tidegate train [OPTIONS] <DATA>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
 fn names_that_cannot_name_a_run() {
     let place = Place::with(binary());
     assert_snapshot!(place.run("train data.csv --target y --name last").error(), @r#"
