@@ -51,6 +51,13 @@ pub enum Error {
         line: u64,
         fault: Box<Fault>,
     },
+    #[error("{}: none of the first {rows} rows can be used; line {line} has {fault}", path.display())]
+    NoRowFits {
+        path: PathBuf,
+        rows: u64,
+        line: u64,
+        fault: Box<Fault>,
+    },
     #[error("{}:{line}: this row is larger than the memory left for it: over {} of {}", path.display(), format_bytes(*bytes), format_bytes(*budget))]
     RowTooLarge {
         path: PathBuf,
@@ -97,6 +104,7 @@ pub enum Error {
     Columns {
         path: PathBuf,
         columns: u64,
+        needed: u64,
         #[source]
         source: Box<Refused>,
     },
@@ -190,7 +198,13 @@ impl Error {
             Error::NoFeatures { .. } => {
                 "if all fields ended up in one column, name the separator: --delimiter ';'".into()
             }
-            Error::Columns { .. } | Error::Memory { .. } => "give more --memory".into(),
+            Error::NoRowFits { .. } => "check the separator (--delimiter) and the header (--header)".into(),
+            // The program itself and its buffers take about as much again as a narrow table needs.
+            Error::Columns { needed, .. } => format!(
+                "give at least --memory {}MB",
+                (needed + 24_000_000).div_ceil(1_000_000)
+            ),
+            Error::Memory { .. } => "give more --memory".into(),
         };
         Some(hint)
     }

@@ -56,6 +56,7 @@ impl Input {
             return Err(Error::Empty { path: path.into() });
         }
         let file = File::open(path).map_err(unreadable)?;
+        expect_single_pieces(&file);
         let mut magic = [0u8; 4];
         let read = file.read_at(&mut magic, 0).map_err(unreadable)?;
         let compression = match &magic[..read] {
@@ -98,6 +99,7 @@ impl Input {
                 path: self.path.clone(),
             });
         }
+        expect_single_pieces(&file);
         let consumed = Arc::new(AtomicU64::new(0));
         let raw = DroppingReader {
             file,
@@ -140,10 +142,28 @@ impl Input {
         })
     }
 
-    /// Reads up to `bytes.len()` bytes of a plain file at an offset, leaving nothing in the page cache.
-    pub(crate) fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> Result<usize> {
-        read_uncached(file, bytes, offset, &mut true).map_err(|source| Error::Unreadable {
+    /// Opens a plain file for looks at a few places.
+    pub(crate) fn places(&self) -> Result<Places<'_>> {
+        let file = File::open(&self.path).map_err(|source| Error::Unreadable {
             path: self.path.clone(),
+            source,
+        })?;
+        expect_single_pieces(&file);
+        Ok(Places { input: self, file })
+    }
+}
+
+/// A plain file, read here and there.
+pub(crate) struct Places<'i> {
+    input: &'i Input,
+    file: File,
+}
+
+impl Places<'_> {
+    /// Reads up to `bytes.len()` bytes at an offset, leaving nothing in the page cache.
+    pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize> {
+        read_uncached(&self.file, bytes, offset, &mut true).map_err(|source| Error::Unreadable {
+            path: self.input.path.clone(),
             source,
         })
     }
@@ -253,6 +273,14 @@ impl Read for DroppingReader {
         self.advance(read as u64);
         Ok(read)
     }
+}
+
+/// Tells the kernel not to read ahead: pieces are large and the pipeline is ahead already, so what the kernel
+/// adds would only sit in the page cache, on our account (17 MB of it where the device reads 8 MiB ahead). To be
+/// said before the first read: pages that were once read ahead ask for more when they are met again.
+fn expect_single_pieces(file: &File) {
+    // SAFETY: advice on an open descriptor touches no memory of ours.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
 }
 
 /// `RWF_DONTCACHE` (Linux 6.14): pages that were not cached before are dropped once copied, and pages

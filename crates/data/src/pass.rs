@@ -12,7 +12,7 @@ use crate::number::{Number, parse_number};
 use crate::pipeline::{self, Slot, Stages};
 use crate::profile::{is_missing_or, is_word};
 use crate::target::{Label, Target, TargetValue};
-use crate::{BadRows, Batch, Error, Fault, Holdout, Result, Table};
+use crate::{BadRows, Batch, Compression, Error, Fault, Holdout, Result, Table};
 
 /// How to read a table once.
 #[derive(Debug, Clone, Copy)]
@@ -47,13 +47,22 @@ impl Table {
     /// What a pass with so many threads needs: two slots a thread and one for the reader, as long as rows
     /// keep the size they have in the sample.
     pub fn pass_needs(&self, threads: usize) -> Pass {
-        let rows = (TextBuffer::bytes_needed() as f64 / self.row_text_bytes.max(1.0)).ceil() as u64;
+        let text = match self.input.compression() {
+            Compression::Plain => TextBuffer::bytes_needed().min(self.input.bytes()),
+            Compression::Gzip | Compression::Zstd => TextBuffer::bytes_needed(),
+        };
+        let rows = (text as f64 / self.row_text_bytes.max(1.0)).ceil() as u64;
         // A quarter more rows than the sample says, for blocks of shorter rows.
         let batch = (rows + rows / 4 + 1) * Batch::row_bytes(self.encoders.width());
         Pass {
             slots: 2 * threads + 1,
             slot_bytes: TextBuffer::bytes_needed() + batch,
         }
+    }
+
+    /// What names, encoders and the places of the columns take.
+    pub fn columns_bytes(&self) -> u64 {
+        self.columns.len() as u64 * 512
     }
 
     /// Streams the table once. `map` runs on several threads, `reduce` on the calling one, in the order of

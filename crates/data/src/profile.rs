@@ -1,7 +1,6 @@
 //! A bounded look at a table before it is read: dialect, columns, which hold numbers, their moments.
 
 use std::collections::HashSet;
-use std::fs::File;
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::Holder;
@@ -17,8 +16,8 @@ use crate::{Compression, Error, Fault, Input, Result};
 /// sorted by its target, or with a late change of habits, does not fool us.
 const PLACES: u64 = 32;
 const PLACE_BYTES: usize = 64 << 10;
-/// What is remembered of a column, its name and values included.
-const COLUMN_BYTES: u64 = 512;
+/// What a look at a column takes: its name, its first values in a few dialects, what is remembered of it.
+const COLUMN_BYTES: u64 = 1024;
 /// Distinct values remembered of each column: enough to tell one, two and many.
 const DISTINCT: usize = 3;
 
@@ -119,6 +118,15 @@ pub fn profile(
     let mut first = read_first(input, &dialect, holder, budget, &mut buffer)?;
     refuse_binary(input, &buffer)?;
     let (padded, end) = buffer.padded();
+    let widest = widest_row(&padded[..end]);
+    let _columns = holder
+        .try_grant(widest * COLUMN_BYTES)
+        .map_err(|source| Error::Columns {
+            path: input.path().into(),
+            columns: widest,
+            needed: widest * COLUMN_BYTES,
+            source: source.into(),
+        })?;
     let inferred = dialect::infer(padded, end, options, names);
     if inferred.quote != dialect.quote || inferred.delimiter != dialect.delimiter {
         dialect = inferred.clone();
@@ -134,14 +142,6 @@ pub fn profile(
         });
     };
     let columns = name_columns(top, dialect.header);
-    let names = top.len() as u64;
-    let _columns = holder
-        .try_grant(names * COLUMN_BYTES)
-        .map_err(|source| Error::Columns {
-            path: input.path().into(),
-            columns: names,
-            source: source.into(),
-        })?;
     let mut sample = Sample {
         dialect: dialect.clone(),
         words,
@@ -234,6 +234,15 @@ fn refuse_binary(input: &Input, buffer: &TextBuffer) -> Result<()> {
     })
 }
 
+/// No row of the text can have more fields than its first line has bytes that could separate some.
+fn widest_row(text: &[u8]) -> u64 {
+    let line = memchr::memchr(b'\n', text).map_or(text, |end| &text[..end]);
+    line.iter()
+        .filter(|byte| matches!(byte, b',' | b';' | b'\t' | b'|' | b' '))
+        .count() as u64
+        + 1
+}
+
 /// Names from the header, made unique (`x`, `x.1`), or `column_1`, `column_2`, …
 fn name_columns(top: &[String], header: bool) -> Vec<String> {
     let mut taken = HashSet::new();
@@ -255,16 +264,13 @@ fn name_columns(top: &[String], header: bool) -> Vec<String> {
 
 /// Looks at pieces spread over the rest of a plain file.
 fn look_around(input: &Input, buffer: &mut TextBuffer, sample: &mut Sample) -> Result<()> {
-    let file = File::open(input.path()).map_err(|source| Error::Unreadable {
-        path: input.path().into(),
-        source,
-    })?;
+    let places = input.places()?;
     let dialect = sample.dialect.clone();
     for i in 1..=PLACES {
         let offset = input.bytes() / (PLACES + 1) * i;
         let bytes = buffer.scratch();
         let room = PLACE_BYTES.min(bytes.len() - PADDING);
-        let read = input.read_at(&file, &mut bytes[..room], offset)?;
+        let read = places.read_at(&mut bytes[..room], offset)?;
         let Some(start) = memchr::memchr(b'\n', &bytes[..read]).map(|i| i + 1) else {
             continue;
         };

@@ -100,11 +100,8 @@ fn start(
     let ended = supervise(&session.host, child, &mut |update| watch(&budget, update))?;
     let run = measured(session.store.get(&run.id)?, &ended);
     match (&ended.done, ended.exit_code()) {
-        (Some(done), 0) => {
-            let report = serde_json::from_value(done.details.clone()).map_err(|error| Error::Job {
-                path: dir.model(),
-                what: format!("the worker's report: {error}"),
-            })?;
+        (Some(_), 0) => {
+            let report = Report::load(&dir.model())?;
             let seconds = ended.duration.as_secs_f64();
             Ok(Trained {
                 run,

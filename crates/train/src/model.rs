@@ -141,6 +141,18 @@ impl Model {
     }
 }
 
+impl Report {
+    /// The report of a model folder.
+    pub fn load(folder: &Path) -> Result<Report> {
+        let path = present(folder).join("report.json");
+        let text = fs::read(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        serde_json::from_slice(&text).map_err(|error| damaged(&path, &error.to_string()))
+    }
+}
+
 fn damaged(path: &Path, what: &str) -> Error {
     Error::Damaged {
         path: path.into(),

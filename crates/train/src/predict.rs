@@ -26,6 +26,7 @@ pub fn predict_plan(table: &Table, threads: usize, runtime: u64, budget: u64) ->
         let pass = table.pass_needs(threads);
         vec![
             ("runtime".to_string(), runtime),
+            ("columns".into(), table.columns_bytes()),
             ("data buffers".into(), pass.slots as u64 * pass.slot_bytes),
         ]
     };

@@ -32,8 +32,9 @@ pub struct DialectOptions {
 }
 
 const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
-/// Rows looked at.
+/// Rows looked at; fewer where they are wide, two at the least.
 const ROWS: usize = 100;
+const CELLS: usize = 20_000;
 
 /// Infers the dialect from `padded[..end]`, the first whole rows of a file. A first row that holds one of
 /// the `names` that the user spoke of is a header.
@@ -134,16 +135,23 @@ pub(crate) fn first_rows(padded: &[u8], end: usize, dialect: &Dialect) -> Vec<Ve
         quote: Option<u8>,
         rows: Vec<Vec<String>>,
         row: Vec<String>,
+        cells: usize,
+    }
+    impl First {
+        fn is_full(&self) -> bool {
+            self.rows.len() >= ROWS || (self.rows.len() >= 2 && self.cells > CELLS)
+        }
     }
     impl RowSink for First {
         fn begin_row(&mut self, _line: u64) {}
         fn field(&mut self, _column: usize, bytes: &[u8]) {
-            if self.rows.len() < ROWS {
+            if !self.is_full() {
                 self.row.push(unquote(bytes, self.quote));
             }
         }
-        fn end_row(&mut self, _fields: usize, _row: &[u8]) {
-            if self.rows.len() < ROWS {
+        fn end_row(&mut self, fields: usize, _row: &[u8]) {
+            if !self.is_full() {
+                self.cells += fields;
                 self.rows.push(std::mem::take(&mut self.row));
             }
         }
@@ -152,6 +160,7 @@ pub(crate) fn first_rows(padded: &[u8], end: usize, dialect: &Dialect) -> Vec<Ve
         quote: dialect.quote,
         rows: Vec::new(),
         row: Vec::new(),
+        cells: 0,
     };
     walk_rows(padded, end, 1, dialect, &mut first);
     first.rows

@@ -2,7 +2,7 @@
 //!
 //! Quotes follow RFC 4180 with the leniency that real files need: a quote opens a quoted field only at
 //! the start of a field, two quotes inside one stand for a quote, and what follows a closing quote up to
-//! the separator is ignored. The cutter ([`blocks`]) and the walker ([`rows`]) share that rule.
+//! the separator is ignored. The cutter (`blocks`) and the walker ([`rows`]) share that rule.
 
 pub(crate) mod blocks;
 pub mod dialect;

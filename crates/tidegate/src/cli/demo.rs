@@ -101,7 +101,7 @@ fn print(proof: &Proof, keep: bool) {
         (
             "resident",
             run.resident_peak_bytes.map_or("unavailable".into(), |bytes| {
-                format!("{} at the most", format_bytes(bytes))
+                format!("{} at the most, program code included", format_bytes(bytes))
             }),
         ),
         (

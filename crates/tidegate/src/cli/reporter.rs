@@ -35,7 +35,7 @@ impl Reporter {
         let terminal = console::user_attended_stderr();
         let bar = terminal.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-            let template = "{prefix} {bar:24.cyan/dim} {percent:>3}%  {msg}";
+            let template = "{prefix} {bar:16.cyan/dim} {percent:>3}%  {wide_msg}";
             let plain = ProgressStyle::default_bar();
             bar.set_style(
                 ProgressStyle::with_template(template)
@@ -174,19 +174,18 @@ impl Reporter {
         }
     }
 
-    /// `3.8 M rows · 1.31 M rows/s · 12 s left · memory 64 MB of 256 MB`
+    /// `memory 64 MB of 256 MB · 12 s left · 1.31 M rows/s · 3.8 M rows · loss 0.61`, what matters most first:
+    /// a narrow terminal cuts the end.
     fn figures(&self, rows: u64, rate: f64, loss: Option<f64>, done: u64, total: Option<u64>) -> String {
-        let mut parts = vec![
-            format!("{} rows", short(rows as f64)),
-            format!("{} rows/s", short(rate)),
-        ];
+        let mut parts = vec![format!("memory {}", against(self.memory, Some(self.budget)))];
         if let Some(total) = total.filter(|_| done > 0) {
             let left = self.epoch_started.elapsed().as_secs_f64() * (total.saturating_sub(done)) as f64
                 / done as f64;
             parts.push(format!("{} left", duration(left)));
         }
+        parts.push(format!("{} rows/s", short(rate)));
+        parts.push(format!("{} rows", short(rows as f64)));
         parts.extend(loss.map(|loss| format!("loss {}", figure(loss))));
-        parts.push(format!("memory {}", against(self.memory, Some(self.budget))));
         parts.join(" · ")
     }
 

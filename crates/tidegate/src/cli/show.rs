@@ -39,10 +39,9 @@ pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
     let session = open(home)?;
     let run = session.store.find(&arguments.run)?;
     let dir = session.store.run_dir(&run.id);
-    let report = std::fs::read(dir.model().join("report.json")).ok();
     let shown = Shown {
         metrics: session.store.metrics(&run.id)?,
-        report: report.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+        report: Report::load(&dir.model()).ok(),
         job: std::fs::read_to_string(dir.job()).ok(),
         log_tail: tail(&dir.log(), 10).unwrap_or_default(),
         folder: dir.path().display().to_string(),

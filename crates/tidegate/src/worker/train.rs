@@ -80,7 +80,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
                 metric_name: first.map(|metric| metric.name.clone()),
                 metric_value: first.map(|metric| metric.value),
                 baseline_value: first.and_then(|metric| metric.baseline),
-                details: serde_json::to_value(&report).expect("a report is plain data"),
+                ..Done::default()
             }));
         }
         Outcome::Stopped { epoch, checkpoint } => speaker.say(Event::Stopped {
@@ -99,11 +99,10 @@ fn describe(speaker: &Speaker, table: &Table) {
         TargetTask::Regression => "a number, by least squares",
         TargetTask::Binary => "one of two values, by logistic regression",
     };
-    let mut text = format!(
-        "predicting {:?} as {task}, from {}",
-        encoders.target_column,
-        counted(encoders.features.len(), "numeric column")
-    );
+    speaker.say(Event::Notice {
+        text: format!("predicting {:?}: {task}", encoders.target_column),
+    });
+    let mut text = format!("from {}", counted(encoders.features.len(), "numeric column"));
     let flags = encoders
         .features
         .iter()

@@ -1,7 +1,8 @@
 //! Symmetric positive definite matrices, as far as fitting needs them.
 
 /// Solves `H d = g` for the step `d`, where `upper` holds the upper triangle of H in rows of `n`. A diagonal
-/// that rounding has made unfit for a root is raised just enough. Returns the step and `gᵀ H⁻¹ g`.
+/// that rounding has made unfit for a root is raised just enough. Returns the step and `gᵀ H⁻¹ g`; both are NaN
+/// where H is not finite, which the caller meets again as a loss that is not.
 pub(super) fn solve(upper: &[f64], gradient: &[f64]) -> (Vec<f64>, f64) {
     let n = gradient.len();
     let mut factor = upper.to_vec();
@@ -10,7 +11,13 @@ pub(super) fn solve(upper: &[f64], gradient: &[f64]) -> (Vec<f64>, f64) {
         .map(|i| upper[i * n + i])
         .fold(0.0, f64::max)
         .max(f64::MIN_POSITIVE);
+    if !scale.is_finite() || upper.iter().any(|value| value.is_nan()) {
+        return (vec![f64::NAN; n], f64::NAN);
+    }
     while !cholesky(&mut factor, n) {
+        if lift > scale * 1e6 {
+            return (vec![f64::NAN; n], f64::NAN);
+        }
         lift = if lift == 0.0 { scale * 1e-12 } else { lift * 100.0 };
         factor.copy_from_slice(upper);
         for i in 0..n {
@@ -86,6 +93,14 @@ mod tests {
             }
             let expected: f64 = step.iter().zip(&gradient).map(|(d, g)| d * g).sum();
             prop_assert!((decrement - expected).abs() < 1e-8 * expected.max(1.0));
+        }
+    }
+
+    #[test]
+    fn a_matrix_that_is_not_finite_gives_no_step() {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(solve(&[1.0, bad, bad, 1.0], &[1.0, 1.0]).1.is_nan());
+            assert!(solve(&[bad, 0.0, 0.0, 1.0], &[1.0, 1.0]).1.is_nan());
         }
     }
 

@@ -39,6 +39,7 @@ pub fn plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<
         let pass = table.pass_needs(threads);
         vec![
             ("runtime".to_string(), runtime),
+            ("columns".into(), table.columns_bytes()),
             ("data buffers".into(), pass.slots as u64 * pass.slot_bytes),
             (MODEL.into(), model_bytes(table, threads)),
             (EVALUATION.into(), Evaluator::bytes(table.encoders.target.task())),
