@@ -180,12 +180,20 @@ pub fn profile(
     // Where no row fits the header there is nothing to go by, whatever is to be done with bad rows.
     if let Some((line, fault)) = sample
         .first_fault
-        .take_if(|_| sample.broken_header || sample.rows == 0)
+        .filter(|_| sample.broken_header || sample.rows == 0)
     {
-        return Err(Error::BadRow {
-            path: input.path().into(),
-            line,
-            fault: Box::new(fault),
+        let (path, fault) = (input.path().into(), Box::new(fault));
+        return Err(match sample.broken_header {
+            true => Error::BadRow { path, line, fault },
+            false => {
+                let rows = sample.rows_seen - u64::from(dialect.header);
+                Error::NoRowFits {
+                    path,
+                    rows,
+                    line,
+                    fault,
+                }
+            }
         });
     }
     Ok(Profile {
