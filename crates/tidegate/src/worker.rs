@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Host, Ledger, process_memory};
+use tidegate_train::Error as TrainError;
+use tidegate_train::linear::Plan;
 use tidegate_watch::{Event, EventWriter, Failure, stop_flag};
 
 use crate::{Error, PredictJob, Result};
@@ -35,9 +37,9 @@ pub enum Task {
     },
 }
 
-/// What the program itself takes, code and libraries included: 9.7 MB when a worker starts, 12.3 MB at the end
-/// of a 2 GB table with two threads. A fixed figure above both, so that plans do not depend on the moment.
-const RUNTIME: u64 = 17_000_000;
+/// What the program itself takes, code and libraries included; 6 MB were measured beside the granted buffers
+/// on a 2 GB table. A fixed figure well above, so that plans do not depend on the moment.
+const RUNTIME: u64 = 15_000_000;
 /// What it grows by from its start, where it starts larger than usual.
 const RUNTIME_GROWTH: u64 = 4_000_000;
 /// Below this a worker could not even say that the budget is too small: the kernel would kill it first. Every
@@ -166,15 +168,17 @@ fn sampling_ledger(budget: u64) -> Ledger {
     Ledger::new(floor(budget))
 }
 
-/// The account of the budget, with what the program itself takes already in it.
-fn working_ledger(budget: u64, runtime: u64) -> Result<(Ledger, Grant)> {
-    let ledger = Ledger::new(budget);
-    let grant = ledger.holder("runtime").try_grant(runtime);
-    let grant = grant.map_err(|source| tidegate_train::Error::Memory {
-        what: "the program itself",
-        source,
-    })?;
-    Ok((ledger, grant.pin()))
+/// The account of the budget, with what the program itself and the table's columns take already in it.
+fn working_ledger(plan: &Plan) -> Result<(Ledger, [Grant; 2])> {
+    let ledger = Ledger::new(plan.budget);
+    let grant = |name: &'static str| {
+        let grant = ledger.holder(name).try_grant(plan.bytes(name));
+        grant
+            .map(Grant::pin)
+            .map_err(|source| TrainError::Memory { what: name, source })
+    };
+    let held = [grant("runtime")?, grant("columns")?];
+    Ok((ledger, held))
 }
 
 /// Rows per second since the epoch began.

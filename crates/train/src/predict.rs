@@ -6,7 +6,7 @@ use tidegate_data::target::Target;
 use tidegate_data::{Holdout, PassOptions, PassPosition, RowCounts, Table};
 use tidegate_memory::Ledger;
 
-use crate::linear::{Plan, fit};
+use crate::linear::{Plan, THREAD_BYTES, fit};
 use crate::{Model, Result};
 
 /// What the model says of one row.
@@ -25,7 +25,7 @@ pub fn predict_plan(table: &Table, threads: usize, runtime: u64, budget: u64) ->
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
         vec![
-            ("runtime".to_string(), runtime),
+            ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
             ("data buffers".into(), pass.slots as u64 * pass.slot_bytes),
         ]

@@ -17,7 +17,6 @@ use crate::{PredictJob, Predicted, Result};
 
 pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
     let model = Model::load(folder)?;
-    let runtime = runtime_bytes();
     let options = TableOptions {
         dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
         bad_rows: job.bad_rows,
@@ -28,10 +27,10 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     let plan = predict_plan(
         &table,
         job.threads.unwrap_or_else(default_threads),
-        runtime,
+        runtime_bytes(),
         budget,
     )?;
-    let (ledger, _runtime) = working_ledger(budget, runtime)?;
+    let (ledger, _held) = working_ledger(&plan)?;
     let mut output = Destination::open(job.output.as_deref())?;
     let binary = model.encoders.target.task() == TargetTask::Binary;
     output.write(|out| writeln!(out, "line,prediction{}", if binary { ",probability" } else { "" }))?;

@@ -28,7 +28,6 @@ pub(super) struct Places {
 
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) -> Result<()> {
     let job = Job::read(job)?;
-    let runtime = runtime_bytes();
     let table = Table::open(
         &job.data.path,
         &job.data.target,
@@ -36,8 +35,8 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
         &sampling_ledger(budget),
     )?;
     describe(speaker, &table);
-    let plan = linear::plan(&table, job.threads(), runtime, budget)?;
-    let (ledger, _runtime) = working_ledger(budget, runtime)?;
+    let plan = linear::plan(&table, job.threads(), runtime_bytes(), budget)?;
+    let (ledger, _held) = working_ledger(&plan)?;
     let resume = places
         .resume
         .then(|| Checkpoint::load(&places.checkpoint))

@@ -1,6 +1,6 @@
 //! Stopping, killing and taking up again: nothing is lost that was learned, and nothing is left behind.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -325,6 +325,28 @@ fn parent_and_worker_killed_together() {
         (&runs[0]["id"], &runs[0]["status"]),
         (&training.id.into(), &"failed".into())
     );
+}
+
+#[test]
+fn a_table_that_changes_between_epochs_is_noticed() {
+    let place = Place::new();
+    wide(&place);
+    let training = start(&place, 100_000);
+    let row = vec!["0.5"; 300].join(",") + ",1\n";
+    let mut table = std::fs::OpenOptions::new()
+        .append(true)
+        .open(place.path("data.csv"))
+        .unwrap();
+    table.write_all(row.as_bytes()).unwrap();
+    insta::assert_snapshot!(place.finish(training.child).error(), @"");
+    assert_eq!(show(&place, &training.id)["status"], "failed");
+}
+
+#[test]
+fn what_is_done_is_not_taken_up() {
+    let place = Place::with(Rows::binary(200).csv());
+    place.ok("train data.csv --target y --memory 64MB");
+    insta::assert_snapshot!(place.run("resume last").error(), @"");
 }
 
 #[test]

@@ -18,8 +18,8 @@ mod plan;
 mod state;
 mod train;
 
-pub(crate) use plan::fit;
 pub use plan::{FULL_WIDTH, Plan, plan};
+pub(crate) use plan::{THREAD_BYTES, fit};
 pub use train::{Options, Outcome, train};
 
 use serde::{Deserialize, Serialize};
