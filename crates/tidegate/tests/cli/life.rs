@@ -338,7 +338,11 @@ fn a_table_that_changes_between_epochs_is_noticed() {
         .open(place.path("data.csv"))
         .unwrap();
     table.write_all(row.as_bytes()).unwrap();
-    insta::assert_snapshot!(place.finish(training.child).error(), @"");
+    insta::assert_snapshot!(place.finish(training.child).error(), @r"
+    exit 1
+    error: [dir]/data.csv: changed while it was being read
+      hint: train on a copy, or wait until the file is complete
+    ");
     assert_eq!(show(&place, &training.id)["status"], "failed");
 }
 
@@ -346,7 +350,11 @@ fn a_table_that_changes_between_epochs_is_noticed() {
 fn what_is_done_is_not_taken_up() {
     let place = Place::with(Rows::binary(200).csv());
     place.ok("train data.csv --target y --memory 64MB");
-    insta::assert_snapshot!(place.run("resume last").error(), @"");
+    insta::assert_snapshot!(place.run("resume last").error(), @r"
+    exit 2
+    error: run [run] is done
+      hint: a run that was stopped or failed can be taken up
+    ");
 }
 
 #[test]
