@@ -115,9 +115,10 @@ fn text_columns_are_left_out_and_named() {
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
     memory [size],[held]
-    predicting "y" as one of two values, by logistic regression, from 3 numeric columns
+    predicting "y": one of two values, by logistic regression
+    from 3 numeric columns
     left out 1 column without numbers: remarks
-    plan: runtime [size] + data buffers [size] + model [size] + evaluation [size] = [size] of [size]
+    plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size]
     epoch 1/5 in [time]: training loss 0.6931
     epoch 2/5 in [time]: training loss 0.2327 · log loss 0.4556 · AUC 0.8746 · accuracy 0.7736
     "#);

@@ -358,9 +358,30 @@ fn bad_rows_are_skipped_and_counted() {
 #[test]
 fn nothing_but_bad_rows() {
     let text = "a,b,y\n".to_string() + &"1,2\n".repeat(50);
+    assert_snapshot!(train_with(&text, "--bad-rows skip").error(), @r"
+    exit 1
+    error: [dir]/data.csv: none of the first 50 rows can be used; line 2 has 2 fields where the table has 3 columns
+      hint: check the separator (--delimiter) and the header (--header)
+    ");
     assert_snapshot!(train(&text).error(), @r"
     exit 1
-    error: [dir]/data.csv:2: 2 fields where the table has 3 columns
-      hint: mend the row, name the separator with --delimiter, or leave such rows out: --bad-rows skip
+    error: [dir]/data.csv: none of the first 50 rows can be used; line 2 has 2 fields where the table has 3 columns
+      hint: check the separator (--delimiter) and the header (--header)
+    ");
+}
+
+#[test]
+fn numbers_too_large_to_add_up() {
+    let values = "a,b,y\n1e308,1,0\n-1e308,2,1\n1e308,3,0\n1e-320,4,1\n5,5,0\n";
+    assert_snapshot!(train_with(values, "--holdout 0").error(), @r"
+    exit 1
+    error: the loss is no longer a finite number in epoch 1
+      hint: check the data for extreme values
+    ");
+    let targets = "a,y\n1,1e308\n2,-1e308\n3,1e300\n4,7\n";
+    assert_snapshot!(train_with(targets, "--holdout 0").error(), @r"
+    exit 1
+    error: the loss is no longer a finite number in epoch 1
+      hint: check the data for extreme values
     ");
 }

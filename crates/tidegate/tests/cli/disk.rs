@@ -107,6 +107,46 @@ fn no_room_for_a_home() {
 }
 
 #[test]
+fn no_room_for_another_run() {
+    let place = Place::with(binary());
+    let Some(disk) = Disk::new(&place, "disk", "size=400k") else {
+        return;
+    };
+    place.ok("train data.csv --target y --memory 64MB --home disk/home --name first");
+    disk.fill(0);
+    let answer = place.run("train data.csv --target y --memory 64MB --home disk/home");
+    assert_eq!(answer.code, Some(1), "{}", answer.stderr);
+    assert!(answer.stderr.contains("full"), "{}", answer.stderr);
+    // What was there can be read and used as soon as there is room again.
+    std::fs::remove_file(place.path("disk/filler")).unwrap();
+    assert_eq!(place.json("runs --home disk/home")[0]["name"], "first");
+    place.ok("predict first data.csv --home disk/home");
+}
+
+#[test]
+fn no_room_for_the_record_of_a_run() {
+    // Sizes at which the store has room to begin with and none for all that follows.
+    for size in ["100k", "130k", "160k", "190k", "220k"] {
+        let place = Place::with(binary());
+        let Some(_disk) = Disk::new(&place, "disk", &format!("size={size}")) else {
+            return;
+        };
+        let answer = place.run("train data.csv --target y --memory 64MB --home disk/home");
+        match answer.code {
+            Some(0) => assert!(!answer.stdout.contains("unavailable of"), "{}", answer.stdout),
+            code => {
+                assert_eq!(code, Some(1), "{size}: {}", answer.stderr);
+                assert!(
+                    answer.stderr.contains("hint: free some disk space"),
+                    "{size}: {}",
+                    answer.stderr
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn no_room_for_predictions() {
     let place = Place::with(Rows::binary(50_000).csv());
     place.ok("train data.csv --target y --memory 64MB");

@@ -23,8 +23,9 @@ fn a_training_as_a_person_sees_it() {
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
     memory [size],[held]
-    predicting "y" as one of two values, by logistic regression, from 3 numeric columns
-    plan: runtime [size] + data buffers [size] + model [size] + evaluation [size] = [size] of [size]
+    predicting "y": one of two values, by logistic regression
+    from 3 numeric columns
+    plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size]
     epoch 1/5 in [time]: training loss 0.6931
     epoch 2/5 in [time]: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462
     "#);
@@ -45,8 +46,9 @@ fn a_regression_as_a_person_sees_it() {
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
     memory [size],[held]
-    predicting "y" as a number, by least squares, from 3 numeric columns
-    plan: runtime [size] + data buffers [size] + model [size] + evaluation [size] = [size] of [size]
+    predicting "y": a number, by least squares
+    from 3 numeric columns
+    plan: [size] of [size]: runtime [size] · data buffers [size]
     epoch 1/5 in [time]: training loss 0.5097
     epoch 2/5 in [time]: training loss 0.06173 · RMSE 0.8439 · R² 0.8662 · MAE 0.7456
     "#);
@@ -69,6 +71,8 @@ fn nothing_held_out() {
         place.json("show last")["report"]["metrics"],
         Value::Array(Vec::new())
     );
+    let shown = place.ok("show last").stdout;
+    assert!(!shown.contains("metrics on"), "{shown}");
 }
 
 #[test]
@@ -257,6 +261,11 @@ fn the_doctor_says_what_the_machine_allows() {
         0,
         "nothing is left"
     );
+    assert_snapshot!(place.run("doctor absent").error(), @r"
+    exit 2
+    error: absent: no such folder
+      hint: name a folder whose disk is to be looked at
+    ");
 }
 
 #[test]

@@ -73,20 +73,52 @@ fn the_least_is_enough_for_very_short_rows() {
 }
 
 #[test]
+fn two_rows_do_not_need_much() {
+    let place = Place::with("a,y\n1,1\n2,0\n");
+    place.ok("train data.csv --target y --memory 32MB");
+}
+
+#[test]
+fn more_columns_than_the_budget_can_hold() {
+    let width = 20_000;
+    let names: Vec<String> = (0..width).map(|i| format!("x{i}")).collect();
+    let mut text = format!("{},y\n", names.join(","));
+    for row in 0..60 {
+        (0..width).for_each(|i| text.push_str(["0,", "1,", "2,"][(row * i) % 3]));
+        text.push_str(&format!("{}\n", row % 2));
+    }
+    let place = Place::with(text);
+    let trained = place.json("train data.csv --target y --memory 96MB");
+    assert_eq!(trained["run"]["status"], "done");
+    let refused = place.run("train data.csv --target y --memory 20MB");
+    assert!(matches!(refused.code, Some(1 | 2)), "{}", refused.stderr);
+    assert!(refused.stderr.contains("20001 columns"), "{}", refused.stderr);
+    let least = refused
+        .stderr
+        .split("--memory ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    place.ok(&format!(
+        "train data.csv --target y --memory {}",
+        least.expect("the least is named")
+    ));
+}
+
+#[test]
 fn a_refusal_says_what_the_memory_is_for() {
     let place = Place::with(Rows::binary(200).csv());
     let answer = place.run("train data.csv --target y --memory 2MB").error();
     let answer = answer.split("--memory").next().unwrap();
     assert_snapshot!(answer, @r"
     exit 2
-    error: this job needs [size] and the budget is [size]: runtime [size] · data buffers [size] · model [size] · evaluation [size]
+    error: this job needs [size] and the budget is [size]: runtime [size] · columns [size] · data buffers [size] · model [size] · evaluation [size]
       hint:
     ");
     let trained = place.ok("train data.csv --target y --memory 64MB");
-    assert!(trained.stderr.contains("plan: runtime"), "{}", trained.stderr);
+    assert!(trained.stderr.contains("plan: "), "{}", trained.stderr);
     assert_snapshot!(place.run("predict last data.csv --memory 2MB").error().split("--memory").next().unwrap(), @r"
     exit 2
-    error: this job needs [size] and the budget is [size]: runtime [size] · data buffers [size]
+    error: this job needs [size] and the budget is [size]: runtime [size] · columns [size] · data buffers [size]
       hint:
     ");
 }
