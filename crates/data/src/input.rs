@@ -120,7 +120,7 @@ impl Input {
             Compression::Zstd => {
                 let window = zstd_window(&raw.file).map_err(unreadable)?;
                 let grant = holder
-                    .try_grant(window + DECODER_BYTES)
+                    .try_grant(window.saturating_add(DECODER_BYTES))
                     .map_err(|source| Error::Window {
                         path: self.path.clone(),
                         window,
@@ -336,5 +336,5 @@ fn zstd_window(file: &File) -> io::Result<u64> {
     let size_bytes = [1, 2, 4, 8][usize::from(descriptor >> 6)];
     let mut size = [0u8; 8];
     size[..size_bytes].copy_from_slice(&header[start..start + size_bytes]);
-    Ok(u64::from_le_bytes(size) + if size_bytes == 2 { 256 } else { 0 })
+    Ok(u64::from_le_bytes(size).saturating_add(if size_bytes == 2 { 256 } else { 0 }))
 }

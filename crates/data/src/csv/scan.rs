@@ -82,14 +82,19 @@ fn matches(chunk: &[u8; 64], needles: [u8; 3]) -> u64 {
     }
 }
 
-/// One bit for each byte that equals `a` or `b`.
-#[cfg(not(target_arch = "x86_64"))]
+/// The same without vector instructions.
+#[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline]
-fn matches(chunk: &[u8; 64], a: u8, b: u8) -> u64 {
-    chunk.iter().enumerate().fold(0, |mask, (i, &byte)| {
-        mask | (u64::from(byte == a || byte == b) << i)
-    })
+fn matches_anywhere(chunk: &[u8; 64], needles: [u8; 3]) -> u64 {
+    let is_needle = |byte: &u8| u64::from(needles.contains(byte));
+    chunk
+        .iter()
+        .enumerate()
+        .fold(0, |mask, (i, byte)| mask | (is_needle(byte) << i))
 }
+
+#[cfg(not(target_arch = "x86_64"))]
+use matches_anywhere as matches;
 
 #[cfg(test)]
 mod tests {
@@ -105,6 +110,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn vectors_find_what_bytes_find(chunk in proptest::collection::vec(0u8..5, 64)) {
+            let chunk: [u8; 64] = chunk.try_into().unwrap();
+            prop_assert_eq!(matches(&chunk, [1, 2, 4]), matches_anywhere(&chunk, [1, 2, 4]));
+        }
+
         #[test]
         fn finds_what_a_plain_loop_finds(text in "[ab,\n\"]{0,300}", from in 0usize..300) {
             let from = from.min(text.len());

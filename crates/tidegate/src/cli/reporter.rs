@@ -134,14 +134,15 @@ impl Reporter {
                 self.line(&format!("{} {text}", style("warning:").yellow().for_stderr()))
             }
             Event::Plan { holders, needs, .. } if !self.quiet => {
-                let parts: Vec<String> = holders
-                    .iter()
+                // Crumbs are in the sum, not in the list.
+                let large = holders.iter().filter(|(_, bytes)| bytes * 100 >= *needs);
+                let parts: Vec<String> = large
                     .map(|(name, bytes)| format!("{name} {}", format_bytes(*bytes)))
                     .collect();
                 self.line(&format!(
-                    "plan: {} = {}",
-                    parts.join(" + "),
-                    against(Some(*needs), Some(self.budget))
+                    "plan: {}: {}",
+                    against(Some(*needs), Some(self.budget)),
+                    parts.join(" · ")
                 ));
             }
             Event::Progress {

@@ -52,8 +52,9 @@ impl Adaptive {
         first_epoch: bool,
     ) -> (u64, f64, f64) {
         let n = self.weights.len();
-        // Encoded values have unit variance, so n of them moving together move the margin by about √n.
-        let rate = 0.2 / (n as f64).sqrt();
+        // Encoded values have unit variance, so n of them moving together move the margin by about √n. Of 0.2,
+        // 0.5, 1 and 2, this one came closest to the exact solution on 300 to 2,000 columns.
+        let rate = 0.5 / (n as f64).sqrt();
         let (mut rows, mut total, mut targets) = (0, 0.0, 0.0);
         let mut gradient = vec![0.0; n];
         let mut held = 0;

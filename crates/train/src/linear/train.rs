@@ -359,24 +359,29 @@ impl Training<'_, '_> {
         }
     }
 
-    /// Metrics of weights that no epoch has judged yet, by one more pass.
+    /// Metrics of weights that no epoch has judged yet, by one more pass; none when asked to stop meanwhile,
+    /// because the model itself is finished.
     fn evaluate(&mut self) -> Result<Vec<Metric>> {
-        let (mut evaluator, model) = (self.new_evaluator(), self.model());
+        let (mut evaluator, model, stop) = (self.new_evaluator(), self.model(), self.stop);
         if self.options.holdout.is_none() {
             return Ok(evaluator.metrics());
         }
         (self.sink)(Event::Notice(
             "one more pass to judge the model by the rows held out".into(),
         ));
-        self.table.pass::<_, Error>(
-            &self.pass_options(None),
-            self.ledger,
-            |_| (),
-            |batch, (), _| {
-                judge(&mut evaluator, &model, batch);
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
+        let judged = |batch: &mut Batch, (), _| {
+            judge(&mut evaluator, &model, batch);
+            Ok::<_, Error>(match stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        };
+        self.table
+            .pass(&self.pass_options(None), self.ledger, |_| (), judged)?;
+        if stop.load(Ordering::Relaxed) {
+            (self.sink)(Event::Notice("the model is finished, but was not judged".into()));
+            return Ok(Vec::new());
+        }
         Ok(evaluator.metrics())
     }
 
