@@ -46,13 +46,14 @@ pub fn predict(
     job: &PredictJob,
     watch: &mut dyn FnMut(&Budget, Update),
 ) -> Result<Predicted> {
-    let folder = model_folder(session, &job.model)?;
+    let (folder, trained_in) = model_folder(session, &job.model)?;
     // Both fail early and with a better place to say so than the worker's.
     Model::load(&folder)?;
     tidegate_data::Input::open(&job.data)?;
     crate::job::dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?;
     job.output.as_deref().map_or(Ok(()), check_output)?;
-    let budget = resolve(&session.host, job.memory)?;
+    // What was enough to train is enough to predict.
+    let budget = resolve(&session.host, job.memory.or(trained_in))?;
     let task = Task::Predict {
         job: job.clone(),
         budget: budget.bytes,
@@ -76,11 +77,11 @@ pub fn predict(
     }
 }
 
-/// A folder with a `model.toml`, or the model of a run.
-fn model_folder(session: &Session, reference: &str) -> Result<PathBuf> {
+/// A folder with a `model.toml`, or the model of a run with the budget it was trained in.
+fn model_folder(session: &Session, reference: &str) -> Result<(PathBuf, Option<Amount>)> {
     let path = Path::new(reference);
     if path.join("model.toml").is_file() {
-        return Ok(path.to_path_buf());
+        return Ok((path.to_path_buf(), None));
     }
     if path.is_dir() && (reference.contains('/') || session.store.find(reference).is_err()) {
         return Err(tidegate_train::Error::NotAModel {
@@ -98,7 +99,7 @@ fn model_folder(session: &Session, reference: &str) -> Result<PathBuf> {
         };
         return Err(Error::NoModel { run: run.id, status });
     }
-    Ok(folder)
+    Ok((folder, run.budget_bytes.map(Amount::Bytes)))
 }
 
 /// Refuses a place where a file cannot appear, before anything is computed for it.
