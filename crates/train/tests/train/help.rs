@@ -1,0 +1,129 @@
+//! Training a text in a temporary folder, and the figures that `reference.py` printed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tidegate_data::{Holdout, Table, TableOptions};
+use tidegate_memory::Ledger;
+use tidegate_train::linear::{self, Options, Outcome, Plan};
+use tidegate_train::{Checkpoint, Event, Model, Report, predict, predict_plan};
+
+pub(crate) const ROOMY: u64 = 256 << 20;
+
+/// A file in a folder of its own.
+pub(crate) struct Scratch {
+    folder: TempDir,
+    name: &'static str,
+}
+
+impl Scratch {
+    pub(crate) fn new(name: &'static str, bytes: impl AsRef<[u8]>) -> Scratch {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name), bytes).unwrap();
+        Scratch { folder, name }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join(self.name)
+    }
+
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Five epochs, a tenth of the rows held out, no checkpoints: what the command line does if nothing is said.
+pub(crate) fn usual() -> Options {
+    Options {
+        epochs: 5,
+        l2: 1.0,
+        holdout: Holdout::new(0.1, 1),
+        checkpoint: None,
+        checkpoint_every: Duration::from_secs(3600),
+    }
+}
+
+pub(crate) fn open(path: &Path, target: &str) -> Table {
+    Table::open(path, target, &TableOptions::default(), &Ledger::new(ROOMY)).unwrap()
+}
+
+pub(crate) fn plan(table: &Table, threads: usize) -> Plan {
+    linear::plan(table, threads, 0, ROOMY).unwrap()
+}
+
+/// Trains to the end.
+pub(crate) fn fit(
+    table: &Table,
+    options: &Options,
+    plan: &Plan,
+    resume: Option<&Checkpoint>,
+) -> (Model, Report) {
+    let ledger = Ledger::new(plan.budget);
+    let stop = AtomicBool::new(false);
+    let outcome = linear::train(table, options, plan, &ledger, resume, &stop, &mut |event| {
+        if let Event::Warning { text, error } = event {
+            panic!("{text}: {error}");
+        }
+    });
+    assert_eq!(ledger.used(), 0, "every grant comes back");
+    match outcome.unwrap() {
+        Outcome::Done(done) => *done,
+        stopped => panic!("{stopped:?}"),
+    }
+}
+
+/// Trains on a text with target `y`, two threads and the usual options.
+pub(crate) fn fit_text(text: &str) -> (Scratch, Model, Report) {
+    let scratch = Scratch::new("table.csv", text);
+    let table = open(&scratch.path(), "y");
+    let (model, report) = fit(&table, &usual(), &plan(&table, 2), None);
+    (scratch, model, report)
+}
+
+/// Scores of the rows held out, in the order of the file.
+pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
+    let ledger = Ledger::new(ROOMY);
+    let table = Table::open_for(path, &model.encoders, &TableOptions::default(), &ledger).unwrap();
+    let plan = predict_plan(&table, 2, 0, ROOMY).unwrap();
+    let mut scores = Vec::new();
+    let out = |prediction: tidegate_train::Prediction| {
+        if usual().holdout.contains(prediction.line) {
+            scores.push(prediction.score);
+        }
+        Ok(())
+    };
+    predict(model, &table, &plan, &ledger, out, |_| {
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
+    scores
+}
+
+pub(crate) fn metric(report: &Report, name: &str) -> f64 {
+    let found = report.metrics.iter().find(|metric| metric.name == name);
+    found
+        .unwrap_or_else(|| panic!("{name} in {:?}", report.metrics))
+        .value
+}
+
+/// Figures that scikit-learn gave for a table: `expected("plain_two", "auc")`.
+pub(crate) fn expected(table: &str, figure: &str) -> Vec<f64> {
+    let found = include_str!("expected.txt").lines().find_map(|line| {
+        let rest = line.strip_prefix(table)?.strip_prefix(' ')?;
+        rest.strip_prefix(figure)?.strip_prefix(' ')
+    });
+    let found = found.unwrap_or_else(|| panic!("{table} {figure} is not in expected.txt"));
+    found.split(' ').map(|value| value.parse().unwrap()).collect()
+}
+
+#[track_caller]
+pub(crate) fn assert_close(what: &str, found: f64, expected: f64, tolerance: f64) {
+    let off = (found - expected).abs();
+    assert!(
+        off <= tolerance,
+        "{what}: {found} instead of {expected}, off by {off:.2e}"
+    );
+}

@@ -1,0 +1,12 @@
+//! The trainer as its callers meet it: as good as a solver in memory, the same on any machine, resumable
+//! anywhere, within its plan.
+
+mod hard;
+mod help;
+mod ledger;
+mod real;
+mod resume;
+mod same;
+mod solvers;
+mod tables;
+mod wide;
