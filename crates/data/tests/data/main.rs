@@ -1,0 +1,8 @@
+//! Tables as their readers meet them: every dialect, every size of row, every way a file can be broken.
+
+mod attacks;
+mod dialects;
+mod faults;
+mod help;
+mod passes;
+mod round_trip;
