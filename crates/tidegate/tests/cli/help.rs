@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::redact::redact;
+
 /// A folder to work in, with a home of its own. Everything the program leaves in it is looked at after each
 /// command, and on the way out.
 pub(crate) struct Place {
@@ -205,68 +207,6 @@ impl fmt::Display for Answer {
         }
         Ok(())
     }
-}
-
-/// Replaces what differs between machines and moments.
-fn redact(text: &str, hidden: &[(String, &'static str)]) -> String {
-    let mut text = text.to_string();
-    for (shown, word) in hidden {
-        text = text.replace(shown.as_str(), word);
-    }
-    text.lines().map(redact_line).collect::<Vec<_>>().join("\n")
-}
-
-fn redact_line(line: &str) -> String {
-    // How the line is held depends on what this machine allows.
-    if let Some(at) = line
-        .find("enforced by cgroup")
-        .or(line.find("watched by tidegate"))
-    {
-        return format!("{}[held]", figures(&line[..at]));
-    }
-    let line = line
-        .replace("(cgroup peak)", "([source])")
-        .replace("(ru_maxrss)", "([source])")
-        .replace("(VmHWM)", "([source])")
-        .replace("no OOM kills", "[OOM kills]")
-        .replace("OOM kills unavailable", "[OOM kills]");
-    figures(&line)
-}
-
-/// `9.89 MB` becomes `[size]`, `0.3 s` becomes `[time]`; all other numbers stay.
-fn figures(line: &str) -> String {
-    let words: Vec<&str> = line.split(' ').collect();
-    let mut text: Vec<String> = Vec::new();
-    for word in words {
-        let unit = word.trim_end_matches([',', ':', ')', ';']);
-        let number = text
-            .last()
-            .is_some_and(|last| last.trim_start_matches('(').parse::<f64>().is_ok());
-        let name = match unit {
-            "B" | "KB" | "MB" | "GB" | "TB" => "[size]",
-            "s" => "[time]",
-            _ => "",
-        };
-        if number && !name.is_empty() {
-            let open = if text.pop().unwrap_or_default().starts_with('(') {
-                "("
-            } else {
-                ""
-            };
-            text.push(format!("{open}{name}{}", &word[unit.len()..]));
-        } else {
-            text.push(word.to_string());
-        }
-    }
-    let text = text.join(" ");
-    // Columns are as wide as what stands in them.
-    let indent = text.len() - text.trim_start().len();
-    let cells = text
-        .trim_start()
-        .split("  ")
-        .map(str::trim)
-        .filter(|cell| !cell.is_empty());
-    format!("{}{}", &text[..indent], cells.collect::<Vec<_>>().join("  "))
 }
 
 /// The names of the cgroups made by tidegate, below our own and its ancestors.

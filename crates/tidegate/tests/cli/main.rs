@@ -2,15 +2,19 @@
 //! prints and by what it leaves behind.
 
 mod help;
+mod redact;
 mod tables;
+mod training;
 
 mod csv;
 mod data_errors;
 mod disk;
+mod file_errors;
 mod job;
 mod life;
 mod memory;
 mod predict;
+mod resume;
 mod runs;
 mod same_model;
 mod sizes;
