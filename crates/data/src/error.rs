@@ -217,6 +217,7 @@ impl Error {
                 | Error::Directory { .. }
                 | Error::NotAFile { .. }
                 | Error::UnknownColumn { .. }
+                | Error::Columns { .. }
         )
     }
 }

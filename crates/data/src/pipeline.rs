@@ -102,6 +102,7 @@ where
                 let _ = free.send(slot);
             }
         }
+        debug_assert!(waiting.is_empty(), "every block has its turn");
         Ok(())
     })
 }
@@ -126,6 +127,7 @@ struct Reading<B, T, P> {
 impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<B, T, P> {
     fn run(mut self) {
         while let Ok(slot) = self.free.recv() {
+            let index = self.reader.next_index();
             match self.fill(slot) {
                 Ok(Some(filled)) => {
                     if self.filled.send(filled).is_err() {
@@ -135,7 +137,7 @@ impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<B, T, P> {
                 Ok(None) => return,
                 Err(error) => {
                     // Reported in its turn, behind the blocks before it.
-                    let _ = self.results.send((self.reader.next_index(), Err(error)));
+                    let _ = self.results.send((index, Err(error)));
                     return;
                 }
             }
@@ -161,7 +163,7 @@ impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<B, T, P> {
         };
         while !prepare(&mut slot.out, place.lines) {
             if !make_room() {
-                return Err(reader.too_large(&slot.text, false));
+                return Err(reader.too_large(&slot.text, place.line, false));
             }
         }
         Ok(Some((place, slot)))

@@ -109,13 +109,13 @@ pub fn profile(
     budget: u64,
 ) -> Result<Profile> {
     let mut buffer = TextBuffer::new(holder)?;
-    // The dialect decides where rows end and the first rows decide the dialect: read with the usual quote
-    // first, and once more where the file uses another.
+    // The dialect decides where rows end and the first rows decide the dialect: the usual one serves for a first
+    // look, and the sample proper is read in the dialect found.
     let mut dialect = Dialect {
         quote: options.quote.unwrap_or(Some(b'"')),
         ..Dialect::default()
     };
-    let mut first = read_first(input, &dialect, holder, budget, &mut buffer)?;
+    read_first(input, &dialect, holder, budget, &mut buffer)?;
     refuse_binary(input, &buffer)?;
     let (padded, end) = buffer.padded();
     let widest = widest_row(&padded[..end]);
@@ -128,12 +128,8 @@ pub fn profile(
             source: source.into(),
         })?;
     let inferred = dialect::infer(padded, end, options, names);
-    if inferred.quote != dialect.quote || inferred.delimiter != dialect.delimiter {
-        dialect = inferred.clone();
-        first = read_first(input, &dialect, holder, budget, &mut buffer)?;
-    }
     dialect = inferred;
-
+    let (mut reader, mut place) = read_first(input, &dialect, holder, budget, &mut buffer)?;
     let (padded, end) = buffer.padded();
     let top = first_rows(padded, end, &dialect);
     let Some(top) = top.first() else {
@@ -162,13 +158,27 @@ pub fn profile(
         rows: 0,
         bytes: 0,
     };
-    walk_rows(padded, end, first.line, &dialect, &mut sample);
-    let complete =
-        first.consumed >= input.bytes() && end as u64 + PADDING as u64 <= TextBuffer::bytes_needed();
+    let mut lines = 0;
+    let complete = loop {
+        let (padded, end) = buffer.padded();
+        walk_rows(padded, end, place.line, &dialect, &mut sample);
+        lines += place.lines;
+        // Rows larger than a block leave the first block with the header alone.
+        let enough = sample.rows_seen > u64::from(dialect.header);
+        if enough || !reader.has_more() {
+            break !reader.has_more();
+        }
+        match reader.read(&mut buffer, &mut || false)? {
+            Some(next) => place = next,
+            None => break true,
+        }
+    };
+    drop(reader);
     // A place in the middle of a file can be inside a quoted field; only where no field spans lines is the
     // next line end sure to be the end of a row.
-    let one_line_each = sample.rows_seen == first.lines;
-    if input.compression() == Compression::Plain && !complete && one_line_each {
+    let one_line_each = sample.rows_seen == lines;
+    let large = input.compression() == Compression::Plain && input.bytes() > TextBuffer::bytes_needed();
+    if large && !complete && one_line_each {
         sample.lines_known = false;
         look_around(input, &mut buffer, &mut sample)?;
     }
@@ -211,12 +221,13 @@ fn read_first(
     holder: &Holder,
     budget: u64,
     buffer: &mut TextBuffer,
-) -> Result<Place> {
+) -> Result<(BlockReader, Place)> {
     let mut reader = BlockReader::new(input, dialect, holder, budget, None)?;
     let place = reader.read(buffer, &mut || false)?;
-    place.ok_or_else(|| Error::Empty {
+    let place = place.ok_or_else(|| Error::Empty {
         path: input.path().into(),
-    })
+    })?;
+    Ok((reader, place))
 }
 
 /// Known formats that are not text, and anything with a zero byte in it.

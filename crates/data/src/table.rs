@@ -109,7 +109,7 @@ impl Table {
             .filter(|&i| i != target_column && !profile.columns[i].is_numeric())
             .map(|i| profile.columns[i].name.clone())
             .collect();
-        if features.is_empty() && profile.rows > 0 {
+        if features.is_empty() {
             let path = input.path().into();
             return Err(Error::NoFeatures {
                 path,

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use tidegate_watch::stop_flag;
 
 use crate::{Error, Result};
 
@@ -58,8 +61,14 @@ impl TableWriter {
     }
 }
 
-/// Writes a made-up table of at least `bytes` bytes; `progress` hears how many there are.
+/// Writes a made-up table of at least `bytes` bytes; `progress` hears how many there are. Ctrl-C takes back what
+/// was written.
 pub fn write_table(path: &Path, bytes: u64, seed: u64, mut progress: impl FnMut(u64)) -> Result<u64> {
+    let stop = stop_flag().map_err(|source| Error::Io {
+        path: path.into(),
+        what: "writing it could not be stopped",
+        source,
+    })?;
     let failed = |source| Error::Io {
         path: path.into(),
         what: "cannot be written",
@@ -79,6 +88,9 @@ pub fn write_table(path: &Path, bytes: u64, seed: u64, mut progress: impl FnMut(
             rows += 1;
             if rows.is_multiple_of(1 << 16) {
                 progress(out.bytes);
+                if stop.load(Ordering::Relaxed) {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
             }
         }
         out.flush()
@@ -86,6 +98,15 @@ pub fn write_table(path: &Path, bytes: u64, seed: u64, mut progress: impl FnMut(
     if let Err(source) = written {
         // Half a table is worth nothing, least of all on a full disk.
         let _ = std::fs::remove_file(path);
+        if source.kind() == io::ErrorKind::Interrupted {
+            let message = "interrupted; the table was taken back".into();
+            return Err(Error::Ended {
+                message,
+                hint: None,
+                exit_code: 130,
+                run: None,
+            });
+        }
         return Err(failed(source));
     }
     Ok(rows)

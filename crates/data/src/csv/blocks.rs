@@ -114,11 +114,16 @@ impl BlockReader {
         self.next.index
     }
 
-    /// The rows in `buffer` need more than the budget has left.
-    pub(crate) fn too_large(&self, buffer: &TextBuffer, in_quotes: bool) -> Error {
+    /// Whether there is text behind the blocks read so far.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.ended || !self.carry.is_empty()
+    }
+
+    /// The rows in `buffer`, from `line` on, need more than the budget has left.
+    pub(crate) fn too_large(&self, buffer: &TextBuffer, line: u64, in_quotes: bool) -> Error {
         Error::RowTooLarge {
             path: self.input.path().into(),
-            line: self.next.line,
+            line,
             bytes: buffer.len as u64,
             budget: self.budget,
             in_quotes,
@@ -217,7 +222,7 @@ impl BlockReader {
         }
         while buffer.grant.try_grow(more as u64).is_err() {
             if !make_room() {
-                return Err(self.too_large(buffer, cutter.in_quotes));
+                return Err(self.too_large(buffer, self.next.line, cutter.in_quotes));
             }
         }
         buffer.bytes.reserve_exact(more);

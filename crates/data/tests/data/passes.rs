@@ -137,6 +137,21 @@ fn rows_larger_than_a_block() {
     }
 }
 
+/// The budget runs out behind the large row, while its block is being encoded.
+#[test]
+fn rows_that_do_not_fit_are_never_left_out_in_silence() {
+    let scratch = Scratch::new(with_large_rows());
+    let table = scratch.open("y", &TableOptions::default()).unwrap();
+    for budget in [3 << 20, 4 << 20, 5 << 20, 6 << 20] {
+        match read(&table, &options(2, None), budget) {
+            Err(Error::RowTooLarge { line, .. }) => assert_eq!(line, 20_002, "{budget}"),
+            Err(Error::Memory { .. }) => {}
+            Ok(read) if read.rows.len() == 60_000 => {}
+            other => panic!("{budget}: {:?}", other.map(|read| read.counts)),
+        }
+    }
+}
+
 #[test]
 fn a_file_that_changed_is_refused() {
     let scratch = Scratch::new(counting(100));

@@ -51,12 +51,20 @@ pub(super) struct Progress {
     pub held_out: u64,
 }
 
+/// What must be the same for a checkpoint to be taken up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Settings {
+    pub loss: Loss,
+    pub l2: f64,
+    /// The fingerprint of the data file.
+    pub data: u64,
+}
+
 /// What a checkpoint says beside its tensors.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     kind: String,
-    loss: Loss,
-    l2: f64,
+    settings: Settings,
     method: String,
     progress: Progress,
     /// Scalars of the method.
@@ -100,12 +108,11 @@ impl State {
         self.progress.prior_sum / self.progress.prior_rows.max(1) as f64
     }
 
-    pub(super) fn checkpoint(&self, loss: Loss, l2: f64) -> Checkpoint {
+    pub(super) fn checkpoint(&self, settings: Settings) -> Checkpoint {
         let saved = |method: &str, numbers: Vec<f64>, counts: Vec<u64>| {
             Checkpoint::new(&Saved {
                 kind: "linear".into(),
-                loss,
-                l2,
+                settings,
                 method: method.into(),
                 progress: self.progress.clone(),
                 numbers,
@@ -144,14 +151,19 @@ impl State {
     }
 
     /// Takes up a checkpoint of a training with `n` weights and the same settings.
-    pub(super) fn restore(checkpoint: &Checkpoint, n: usize, loss: Loss, l2: f64) -> Result<State> {
+    pub(super) fn restore(checkpoint: &Checkpoint, n: usize, settings: Settings) -> Result<State> {
         let saved: Saved = checkpoint.state()?;
-        if saved.kind != "linear" || saved.loss != loss {
-            return Err(Error::OtherCheckpoint { what: "model" });
+        let other = |what| Err(Error::OtherCheckpoint { what });
+        if saved.kind != "linear" || saved.settings.loss != settings.loss {
+            return other("model");
         }
-        if saved.l2 != l2 {
-            return Err(Error::OtherCheckpoint { what: "l2" });
+        if saved.settings.l2 != settings.l2 {
+            return other("l2");
         }
+        if saved.settings.data != settings.data {
+            return other("data file: it has changed since");
+        }
+        let l2 = settings.l2;
         let tensor = |name: &str, len: usize| checkpoint.tensor(name, len);
         let weights = tensor("weights", n)?;
         let method = match (

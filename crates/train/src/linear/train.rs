@@ -11,7 +11,7 @@ use tidegate_memory::{Grant, Ledger};
 use super::moments::Moments;
 use super::newton::Step;
 use super::plan::{EVALUATION, MODEL, Plan};
-use super::state::{Method, State};
+use super::state::{Method, Settings, State};
 use super::{LinearModel, Loss};
 use crate::{Checkpoint, Error, Evaluator, Event, Metric, Model, Report, Result, RowReport, Sink};
 
@@ -60,8 +60,13 @@ pub fn train(
     });
     let n = table.encoders.width() + 1;
     let loss = Loss::of(table.encoders.target.task());
+    let settings = Settings {
+        loss,
+        l2: options.l2,
+        data: table.input.fingerprint()?,
+    };
     let state = match resume {
-        Some(checkpoint) => State::restore(checkpoint, n, loss, options.l2)?,
+        Some(checkpoint) => State::restore(checkpoint, n, settings)?,
         None => State::new(n, options.l2),
     };
     let granted = |name: &'static str| {
@@ -76,7 +81,7 @@ pub fn train(
         options,
         plan,
         ledger,
-        loss,
+        settings,
         state,
         evaluator: None,
         stop,
@@ -92,7 +97,7 @@ struct Training<'a, 's> {
     options: &'a Options,
     plan: &'a Plan,
     ledger: &'a Ledger,
-    loss: Loss,
+    settings: Settings,
     state: State,
     /// The held out rows of this epoch so far, judged by the weights that it started with.
     evaluator: Option<Evaluator>,
@@ -142,7 +147,7 @@ impl Training<'_, '_> {
         self.evaluator = judged.then(|| self.new_evaluator());
         let model = self.model();
         let mut scratch = matches!(self.state.method, Method::Streaming(_)).then(|| Moments::zero(n));
-        let (table, loss, ledger) = (self.table, self.loss, self.ledger);
+        let (table, loss, ledger) = (self.table, self.settings.loss, self.ledger);
         let options = self.pass_options(self.state.progress.position);
         table.pass(
             &options,
@@ -177,7 +182,7 @@ impl Training<'_, '_> {
         moments: Option<Moments>,
         scratch: Option<&mut Moments>,
     ) -> Result<()> {
-        let (loss, target) = (self.loss, &self.table.encoders.target);
+        let (loss, target) = (self.settings.loss, &self.table.encoders.target);
         let first = self.state.progress.epoch == 0;
         let (rows, total, targets) = match (&mut self.state.method, moments, scratch) {
             (Method::Streaming(streaming), _, Some(scratch)) => streaming.learn(batch, loss, target, scratch),
@@ -337,7 +342,7 @@ impl Training<'_, '_> {
         let Some(folder) = &self.options.checkpoint else {
             return Ok(false);
         };
-        self.state.checkpoint(self.loss, self.options.l2).save(folder)?;
+        self.state.checkpoint(self.settings).save(folder)?;
         self.saved = Instant::now();
         let progress = &self.state.progress;
         let step = progress.position.map_or(0, |position| position.block);
