@@ -248,11 +248,13 @@ fn cgroup_bounds(host: &Host, hierarchy: &Hierarchy, bounds: &mut Vec<Bound>) {
     }
     if bounds.len() == before {
         let name = format!("cgroup {version} {}", hierarchy.mount_point.display());
-        bounds.push(Bound::new(
-            kind,
-            name,
-            Limit::Unavailable("no memory controller here".to_owned()),
-        ));
+        // The root of a v2 tree has the controller and cannot be limited.
+        let controllers = host.read(hierarchy.mount_point.join("cgroup.controllers"));
+        let limit = match controllers {
+            Ok(text) if text.split_whitespace().any(|word| word == "memory") => Limit::Unlimited,
+            _ => Limit::Unavailable("no memory controller here".to_owned()),
+        };
+        bounds.push(Bound::new(kind, name, limit));
     }
     if let Some(hidden) = hierarchy.hidden(host) {
         let name = format!(

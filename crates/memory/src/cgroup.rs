@@ -49,7 +49,8 @@ pub struct CgroupStat {
 /// How often something happened since the cgroup was made, its descendants included. Take differences.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupEvents {
-    /// Processes killed by the kernel for want of memory.
+    /// Processes killed by the kernel for want of memory. With `memory.oom.group` the kernel counts the one
+    /// that set it off twice.
     pub oom_kill: Option<u64>,
     /// Times the limit was reached and nothing could be reclaimed (v2).
     pub oom: Option<u64>,
@@ -71,7 +72,8 @@ impl Cgroup {
     /// The memory cgroup of process `pid`, or of this one, as a directory that can be read here.
     ///
     /// On hybrid machines memory belongs to v1 and the v2 tree has no memory files. On v2, a cgroup whose
-    /// parent does not pass memory on has none either: its nearest ancestor that has is what counts it.
+    /// parent does not pass memory on has none either: its nearest ancestor that has is what counts it. The
+    /// root of a v2 tree has no `memory.current` and counts all the same.
     pub fn of(host: &Host, pid: Option<i32>) -> Result<Cgroup, Error> {
         let error = |reason: String| Error::NoCgroup {
             process: pid.map_or("self".to_owned(), |pid| pid.to_string()),
@@ -81,7 +83,7 @@ impl Cgroup {
         for hierarchy in &found {
             for level in hierarchy.levels() {
                 let cgroup = Cgroup::at(host.path(level), hierarchy.version);
-                if cgroup.path.join(cgroup.usage_file()).exists() {
+                if cgroup.counts_memory() {
                     return Ok(cgroup);
                 }
             }
@@ -175,6 +177,14 @@ impl Cgroup {
             Resource::Cpu => "cpu.pressure",
             Resource::Io => "io.pressure",
         })?)
+    }
+
+    fn counts_memory(&self) -> bool {
+        self.path.join(self.usage_file()).exists()
+            || self.version == CgroupVersion::V2
+                && self
+                    .text("cgroup.controllers")
+                    .is_some_and(|text| text.split_whitespace().any(|controller| controller == "memory"))
     }
 
     fn usage_file(&self) -> &'static str {

@@ -109,7 +109,7 @@ impl Group {
             .truncate(false)
             .open(path.join("cgroup.procs"));
         let procs = procs.map_err(|error| {
-            let _ = remove_group(&path);
+            let _ = remove_tree(&path);
             undo.run();
             format!("cannot open cgroup.procs of {}: {error}", path.display())
         })?;
@@ -164,7 +164,7 @@ impl Group {
             return None;
         }
         self.removed = true;
-        let removed = remove_group(&self.cgroup.path);
+        let removed = remove_tree(&self.cgroup.path);
         self.undo.run();
         removed
             .err()
@@ -179,9 +179,18 @@ impl Drop for Group {
     }
 }
 
+/// Removes the cgroup of a supervisor that is gone, and undoes what it had changed around it.
+pub(crate) fn remove_group(path: &Path) -> io::Result<()> {
+    remove_tree(path)?;
+    if let Some(parent) = path.parent() {
+        v2::restore_for_the_dead(parent);
+    }
+    Ok(())
+}
+
 /// Kills what is inside a cgroup of ours, waits for it to be gone, and removes the cgroup with any that
 /// the worker made below it.
-pub(crate) fn remove_group(path: &Path) -> io::Result<()> {
+fn remove_tree(path: &Path) -> io::Result<()> {
     let give_up = Instant::now() + REMOVAL;
     let mut pause = Duration::from_millis(1);
     loop {
@@ -204,13 +213,20 @@ pub(crate) fn remove_group(path: &Path) -> io::Result<()> {
 /// Every cgroup below, innermost first.
 fn children(path: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(children(&entry.path()));
-            found.push(entry.path());
-        }
+    for child in directories(path) {
+        found.extend(children(&child));
+        found.push(child);
     }
     found
+}
+
+/// The cgroups right below.
+fn directories(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 fn kill_inside(path: &Path) {
@@ -267,7 +283,7 @@ fn make(path: &Path) -> Result<(), String> {
         .as_ref()
         .is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
     {
-        made = remove_group(path).and_then(|()| fs::create_dir(path));
+        made = remove_tree(path).and_then(|()| fs::create_dir(path));
     }
     made.map_err(|error| {
         let parent = path.parent().unwrap_or(path).display();

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tidegate_memory::CgroupVersion;
 
-use super::{Group, control, make, remove_group, v2, whole_pages};
+use super::{Group, control, make, remove_tree, v2, whole_pages};
 
 pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
     let path = own.join(name);
     make(&path)?;
     if let Err(reason) = set_limit(&path, limit) {
-        let _ = remove_group(&path);
+        let _ = remove_tree(&path);
         return Err(reason);
     }
     Group::adopt(path, CgroupVersion::V1, v2::Undo::default())

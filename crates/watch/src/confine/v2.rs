@@ -5,13 +5,19 @@
 //! are not alone there (a shell's scope), an ancestor that already hands memory down will do, as long as
 //! no limit is escaped by it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tidegate_memory::CgroupVersion;
 
-use super::{Group, control, make, pids, remove_group, whole_pages};
+use super::{Group, control, directories, make, pids, remove_tree, whole_pages};
+
+/// How long to wait for another supervisor that changes the same cgroup; it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const LEAF: &str = "tidegate-supervisor-";
 
 /// What was changed around our own cgroup. A process has one, so its supervisors share the change, and
 /// the last of them changes it back.
@@ -24,6 +30,8 @@ struct Moved {
     own: PathBuf,
     /// Where we moved, if we were in the way.
     leaf: Option<PathBuf>,
+    /// The cgroups that were below it before.
+    before: Vec<PathBuf>,
 }
 
 /// A share of [`MOVED`]; none by default.
@@ -41,7 +49,7 @@ impl Undo {
         if let Some(moved) = slot.as_mut() {
             moved.users -= 1;
             if moved.users == 0 {
-                give_back(&moved.own, moved.leaf.as_deref());
+                give_back(moved);
                 *slot = None;
             }
         }
@@ -52,13 +60,61 @@ fn moved() -> MutexGuard<'static, Option<Moved>> {
     MOVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn give_back(moved: &Moved) {
+    let _alone = alone_in(&moved.own);
+    // Taking the controller from a cgroup lifts its limit without a word. One that was made since may be
+    // that of another supervisor: then memory stays handed down, and we stay where we are.
+    let is_new = |path: &PathBuf| !moved.before.contains(path) && moved.leaf.as_ref() != Some(path);
+    if !directories(&moved.own).iter().any(is_new) {
+        restore(&moved.own, moved.leaf.as_deref());
+    }
+}
+
 /// In this order: a cgroup that hands controllers down takes no process back.
-fn give_back(own: &Path, leaf: Option<&Path>) {
+fn restore(own: &Path, leaf: Option<&Path>) {
     let _ = control(own, "cgroup.subtree_control", "-memory");
     if let Some(leaf) = leaf {
         let _ = control(own, "cgroup.procs", &std::process::id().to_string());
-        let _ = remove_group(leaf);
+        // A worker that could not join its cgroup is here too.
+        for pid in pids(leaf) {
+            let _ = control(own, "cgroup.procs", &pid.to_string());
+        }
+        // Nothing is killed: where the way back is barred, we are still inside.
+        let give_up = Instant::now() + Duration::from_secs(1);
+        while fs::remove_dir(leaf).is_err() && leaf.exists() && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
+}
+
+/// Does what a supervisor that stepped aside and was killed could not do any more: as long as its cgroup
+/// hands memory down, no process can be put into it.
+pub(super) fn restore_for_the_dead(own: &Path) {
+    let _alone = alone_in(own);
+    let below = directories(own);
+    let is_empty_leaf = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(LEAF)) && pids(path).is_empty()
+    };
+    if !below.is_empty() && below.iter().all(is_empty_leaf) {
+        below.iter().for_each(|leaf| {
+            let _ = fs::remove_dir(leaf);
+        });
+        let _ = control(own, "cgroup.subtree_control", "-memory");
+    }
+}
+
+/// Keeps other supervisors from changing the same cgroup until the file is closed.
+fn alone_in(path: &Path) -> Option<File> {
+    let directory = File::open(path).ok()?;
+    let give_up = Instant::now() + PATIENCE;
+    while directory.try_lock().is_err() {
+        if Instant::now() >= give_up {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Some(directory)
 }
 
 pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
@@ -71,7 +127,7 @@ pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String
         && parent.join("cgroup.subtree_control").exists()
     {
         if hands_memory_down(parent)
-            && let Ok(group) = create_in(parent, name, limit, Undo::default())
+            && let Ok(group) = create_in(parent, name, limit, Undo::default(), alone_in(parent))
         {
             return Ok(group);
         }
@@ -82,30 +138,41 @@ pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String
 
 fn create_below_own(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
     let mut slot = moved();
+    // In the leaf, or in a cgroup that has got memory files since.
     if let Some(moved) = slot.as_mut()
-        && (moved.own == own || moved.leaf.as_deref() == Some(own))
+        && own.starts_with(&moved.own)
     {
         moved.users += 1;
         let own = moved.own.clone();
         // Not held while making the cgroup: taking the share back on failure locks it again.
         drop(slot);
-        return create_in(&own, name, limit, Undo { share: true });
+        return create_in(&own, name, limit, Undo { share: true }, alone_in(&own));
     }
     if !words(own, "cgroup.controllers").any(|word| word == "memory") {
         return Err(format!("{} has no memory controller to hand down", own.display()));
     }
+    // From here on nobody takes the controller back before our cgroup is seen.
+    let alone = alone_in(own);
     if hands_memory_down(own) {
         drop(slot);
-        return create_in(own, name, limit, Undo::default());
+        return create_in(own, name, limit, Undo::default(), alone);
     }
+    if let Some(moved) = slot.as_ref() {
+        return Err(format!(
+            "another job of this process is in {}",
+            moved.own.display()
+        ));
+    }
+    let before = directories(own);
     let leaf = hand_memory_down(own)?;
     *slot = Some(Moved {
         users: 1,
         own: own.to_path_buf(),
         leaf,
+        before,
     });
     drop(slot);
-    create_in(own, name, limit, Undo { share: true })
+    create_in(own, name, limit, Undo { share: true }, alone)
 }
 
 /// Makes `own` hand the memory controller down; returns the leaf to which we moved ourselves out of the
@@ -123,7 +190,7 @@ fn hand_memory_down(own: &Path) -> Result<Option<PathBuf>, String> {
                 inside.len()
             ));
         }
-        let path = own.join(format!("tidegate-supervisor-{me}"));
+        let path = own.join(format!("{LEAF}{me}"));
         make(&path)?;
         leaf = Some(path);
     }
@@ -133,21 +200,29 @@ fn hand_memory_down(own: &Path) -> Result<Option<PathBuf>, String> {
     };
     let done = done.and_then(|()| control(own, "cgroup.subtree_control", "+memory"));
     if let Err(reason) = done {
-        give_back(own, leaf.as_deref());
+        restore(own, leaf.as_deref());
         return Err(reason);
     }
     Ok(leaf)
 }
 
-fn create_in(parent: &Path, name: &str, limit: u64, mut undo: Undo) -> Result<Group, String> {
+fn create_in(
+    parent: &Path,
+    name: &str,
+    limit: u64,
+    mut undo: Undo,
+    alone: Option<File>,
+) -> Result<Group, String> {
     let path = parent.join(name);
     let made = make(&path).and_then(|()| {
         let limited = set_limit(&path, limit);
         if limited.is_err() {
-            let _ = remove_group(&path);
+            let _ = remove_tree(&path);
         }
         limited
     });
+    // Before undoing, which waits for it.
+    drop(alone);
     if let Err(reason) = made {
         undo.run();
         return Err(reason);
@@ -178,4 +253,32 @@ fn words(path: &Path, file: &str) -> impl Iterator<Item = String> {
         .map(str::to_string)
         .collect::<Vec<_>>()
         .into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_supervisor_changed_is_changed_back() {
+        let own = tempfile::tempdir().unwrap();
+        let control = own.path().join("cgroup.subtree_control");
+        let leaf = own.path().join(format!("{LEAF}99"));
+        fs::write(&control, "memory").unwrap();
+        let left = || fs::read_to_string(&control).unwrap();
+
+        restore_for_the_dead(own.path());
+        assert_eq!(left(), "memory", "no leaf: somebody else has set it");
+        fs::create_dir(&leaf).unwrap();
+        fs::write(leaf.join("cgroup.procs"), "99\n").unwrap();
+        restore_for_the_dead(own.path());
+        assert_eq!(left(), "memory", "the leaf is in use");
+        fs::remove_file(leaf.join("cgroup.procs")).unwrap();
+        fs::create_dir(own.path().join("tidegate-k7mp2xqa")).unwrap();
+        restore_for_the_dead(own.path());
+        assert_eq!(left(), "memory", "another job would lose its limit");
+        fs::remove_dir(own.path().join("tidegate-k7mp2xqa")).unwrap();
+        restore_for_the_dead(own.path());
+        assert_eq!((left().as_str(), leaf.exists()), ("-memory", false));
+    }
 }

@@ -61,8 +61,12 @@ fn orphan(home: &Path, script: &str) -> (Store, Run, Child) {
     );
     let run = store.find("last").unwrap();
     assert_eq!(run.status, Status::Running);
-    // A few samples more, with the progress in them.
+    // A few samples more, with the progress in them; a slow machine takes fewer.
     std::thread::sleep(Duration::from_millis(200));
+    let flight = store.run_dir(&run.id).flight();
+    wait_until("three samples are written", || {
+        read_flight(&flight).is_ok_and(|flight| flight.records.len() >= 3)
+    });
     signal(supervisor.id().cast_signed(), libc::SIGKILL);
     supervisor.wait().unwrap();
     (store, run, supervisor)

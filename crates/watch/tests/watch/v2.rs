@@ -195,6 +195,45 @@ fn two_jobs_of_one_process_share_the_step_aside() {
 }
 
 #[test]
+fn another_supervisors_limit_is_not_lifted() {
+    Machine::new().run(|machine| {
+        let confinement = machine.confine();
+        // Made by another process while ours was there: without the controller it would have no limit.
+        fs::create_dir(machine.own().join("theirs")).unwrap();
+        machine.removing.store(true, Ordering::SeqCst);
+        drop(confinement);
+        assert_eq!(read(machine.own().join("cgroup.subtree_control")), "+memory");
+        assert!(!machine.own().join("tidegate-k7mp2xqa").exists());
+    });
+}
+
+#[test]
+fn in_the_root_of_all_nobody_steps_aside() {
+    Machine::new().run(|machine| {
+        let root = machine.root.path().join("sys/fs/cgroup");
+        machine.write(&machine.root.path().join("proc/self/cgroup"), "0::/\n");
+        // It has neither `cgroup.type` nor `memory.current`.
+        machine.write(&root.join("cgroup.controllers"), "cpu memory pids\n");
+        machine.write(&root.join("cgroup.subtree_control"), "\n");
+        machine.write(&root.join("cgroup.procs"), "1\n2\n");
+        let host = Host::recorded(machine.root.path(), [("", ""); 0]);
+        let budget = tidegate_memory::resolve(&host, Some(tidegate_memory::Amount::Bytes(1 << 20)));
+        assert_eq!(
+            budget.unwrap().bounds[0].to_string(),
+            "cgroup v2 /sys/fs/cgroup: unlimited"
+        );
+        let confinement = machine.confine();
+        let group = root.join("tidegate-k7mp2xqa");
+        assert_eq!(confinement.cgroup(), Some(group.as_path()));
+        assert_eq!(read(root.join("cgroup.procs")), "1\n2");
+        empty(&group);
+        drop(confinement);
+        assert!(!group.exists());
+        assert_eq!(read(root.join("cgroup.subtree_control")), "-memory");
+    });
+}
+
+#[test]
 fn beside_other_processes_an_ancestor_that_hands_memory_down_will_do() {
     Machine::new().run(|machine| {
         machine.write(&machine.own().join("cgroup.procs"), "1\n2\n");
