@@ -105,11 +105,11 @@ fn a_checkpoint_of_another_training_is_refused() {
     };
     let checkpoint = stopped_at(&table, &options, 0).unwrap();
     let other_kind = Scratch::new("number.csv", tables::plain(Kind::Number));
-    let other_width = Scratch::new("narrow.csv", tables::separable());
+    let other_data = Scratch::new("narrow.csv", tables::separable());
     let other_l2 = Options { l2: 2.0, ..usual() };
     for (path, options, what) in [
         (other_kind.path(), usual(), "model"),
-        (other_width.path(), usual(), "set of columns"),
+        (other_data.path(), usual(), "data file: it has changed since"),
         (scratch.path(), other_l2, "l2"),
     ] {
         let table = open(&path, "y");
