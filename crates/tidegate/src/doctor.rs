@@ -48,9 +48,11 @@ pub fn diagnose(folder: &Path) -> Result<Diagnosis> {
     let (containment, enforced) = (confinement.describe(), confinement.cgroup().is_some());
     drop(confinement);
     let free_bytes = free_space(folder);
+    // The file sits in memory until it is written: a small part of what we may use.
+    let probe = PROBE_BYTES.min(budget.bytes / 8).next_multiple_of(PIECE as u64);
     let disk = free_bytes
-        .filter(|free| *free > 4 * PROBE_BYTES)
-        .and_then(|_| disk_speed(folder).ok());
+        .filter(|free| *free > 4 * probe)
+        .and_then(|_| disk_speed(folder, probe).ok());
     Ok(Diagnosis {
         containment,
         enforced,
@@ -82,7 +84,7 @@ const PIECE: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Writes and syncs a file, drops it from the page cache, reads it back.
-fn disk_speed(folder: &Path) -> io::Result<DiskSpeed> {
+fn disk_speed(folder: &Path, bytes: u64) -> io::Result<DiskSpeed> {
     let path = folder.join(format!(".tidegate-doctor-{}", std::process::id()));
     let file = OpenOptions::new()
         .read(true)
@@ -98,7 +100,7 @@ fn disk_speed(folder: &Path) -> io::Result<DiskSpeed> {
         .collect();
     let started = Instant::now();
     let mut written = 0;
-    while written < PROBE_BYTES && started.elapsed() < PATIENCE {
+    while written < bytes && started.elapsed() < PATIENCE {
         (&file).write_all(&piece)?;
         written += PIECE as u64;
     }
