@@ -86,34 +86,15 @@ impl Batch {
         self.counts = RowCounts::default();
     }
 
-    /// Appends a row of zeros, whose features are then written through the returned slice.
-    #[inline]
-    pub(crate) fn open_row(&mut self) -> &mut [f32] {
-        let start = self.features.len();
-        self.features.resize(start + self.width, 0.0);
-        &mut self.features[start..]
-    }
-
-    /// The features of the row that was opened last.
-    #[inline]
-    pub(crate) fn open_features(&mut self) -> &mut [f32] {
-        let start = self.features.len() - self.width;
-        &mut self.features[start..]
-    }
-
-    /// Keeps the opened row.
-    #[inline]
-    pub(crate) fn keep_row(&mut self, line: u64, target: f64, held_out: bool) {
+    /// Appends a row.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, features: &[f32], line: u64, target: f64, held_out: bool) {
+        self.features.extend_from_slice(features);
         self.targets.push(target);
         self.held_out.push(held_out);
         self.lines.push(line);
         self.counts.rows += 1;
         self.counts.held_out += u64::from(held_out);
-    }
-
-    /// Throws the opened row away.
-    pub(crate) fn drop_row(&mut self) {
-        self.features.truncate(self.features.len() - self.width);
     }
 
     pub fn width(&self) -> usize {

@@ -30,7 +30,7 @@ const POWERS: [f64; 16] = [
 /// assert_eq!(parse_number(b"NA"), Number::Missing);
 /// assert_eq!(parse_number(b"twelve"), Number::Text);
 /// ```
-#[inline]
+#[inline(always)]
 pub fn parse_number(field: &[u8]) -> Number {
     match plain_decimal(field) {
         Some(value) => Number::Value(value),
@@ -49,21 +49,18 @@ pub(crate) fn is_missing(field: &[u8]) -> bool {
 ///
 /// Up to sixteen characters are taken at once: lengths vary from cell to cell, and a loop over them costs more
 /// in branches guessed wrong than in arithmetic.
-#[inline]
+#[inline(always)]
 fn plain_decimal(field: &[u8]) -> Option<f64> {
-    let (negative, text) = match field {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, field),
-    };
+    // Signs come and go from cell to cell too: arithmetic instead of branches.
+    let negative = u64::from(field.first() == Some(&b'-'));
+    let text = &field[negative as usize..];
     let (mantissa, decimals) = match text.len() {
-        1..=3 => short_digits(text)?,
         4..=8 => {
             // Two loads that may overlap put the characters into the high bytes, the last one topmost.
             let first = u64::from(u32::from_le_bytes(text[..4].try_into().ok()?));
             let last = u64::from(u32::from_le_bytes(text[text.len() - 4..].try_into().ok()?));
             let unused = 64 - 8 * text.len() as u32;
-            let characters = (last << 32) | (first << unused);
-            let (digits, decimals) = without_point_in_8(characters, text.len())?;
+            let (digits, decimals) = without_point_in_8((last << 32) | (first << unused), text.len())?;
             (eight_digits(digits), decimals)
         }
         9..=16 => {
@@ -71,15 +68,15 @@ fn plain_decimal(field: &[u8]) -> Option<f64> {
             let last = u128::from(u64::from_le_bytes(text[text.len() - 8..].try_into().ok()?));
             let unused = 128 - 8 * text.len() as u32;
             let (digits, decimals) = without_point_in_16((last << 64) | (first << unused), text.len())?;
-            (
-                eight_digits(digits as u64) * 100_000_000 + eight_digits((digits >> 64) as u64),
-                decimals,
-            )
+            let (first, last) = (eight_digits(digits as u64), eight_digits((digits >> 64) as u64));
+            (first * 100_000_000 + last, decimals)
         }
+        1..=3 => short_digits(text)?,
         _ => return None,
     };
-    let value = mantissa as f64 / POWERS[decimals];
-    Some(if negative { -value } else { value })
+    // Below 2^53, so signed conversion, which is one instruction, is as good; the table has 16 powers.
+    let value = mantissa.cast_signed() as f64 / POWERS[decimals & 15];
+    Some(f64::from_bits(value.to_bits() | (negative << 63)))
 }
 
 /// The digits of a text of one to three characters, and how many of them are behind the point.
@@ -104,7 +101,7 @@ fn short_digits(text: &[u8]) -> Option<(u64, usize)> {
 /// behind the point.
 macro_rules! without_point {
     ($name:ident, $word:ty) => {
-        #[inline]
+        #[inline(always)]
         fn $name(characters: $word, len: usize) -> Option<($word, usize)> {
             const BYTES: usize = size_of::<$word>();
             const ONES: $word = <$word>::from_ne_bytes([1; BYTES]);
@@ -117,9 +114,8 @@ macro_rules! without_point {
                 (values, 0)
             } else {
                 let at = found.trailing_zeros() & !7;
-                let before = values & (((1 as $word) << at) - 1);
-                // Shifted twice, because shifting by the whole word at once is not defined.
-                let behind = (values >> at >> 8) << at << 8;
+                let from_point = <$word>::MAX << at;
+                let (before, behind) = (values & !from_point, values & (from_point << 8));
                 ((before << 8) | behind, BYTES - 1 - at as usize / 8)
             };
             let only_digits = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES * 0x80) == 0;
@@ -133,7 +129,7 @@ without_point!(without_point_in_8, u64);
 without_point!(without_point_in_16, u128);
 
 /// Eight digits, the first in the lowest byte, as a number: neighbours are joined three times.
-#[inline]
+#[inline(always)]
 fn eight_digits(digits: u64) -> u64 {
     const EVERY_FOURTH: u64 = 0x0000_00ff_0000_00ff;
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);

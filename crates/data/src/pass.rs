@@ -194,6 +194,7 @@ impl Table {
             table: self,
             holdout,
             outputs,
+            row: vec![0.0; batch.width()],
             batch,
             active: !self.skips_first(place),
             usual_words: self.missing.is_empty(),
@@ -244,6 +245,8 @@ struct Encoding<'t> {
     holdout: &'t Holdout,
     outputs: Vec<Output>,
     batch: &'t mut Batch,
+    /// The encoded values of the row at hand.
+    row: Vec<f32>,
     /// Fields are of interest: neither those of the header nor those behind a fatal row.
     active: bool,
     /// Only the usual words stand for missing values, none of which is a number.
@@ -262,7 +265,7 @@ impl Encoding<'_> {
     fn odd_value(&mut self, column: usize, field: &[u8], flag: Option<usize>) {
         if is_missing_or(field, &self.table.missing) {
             if let Some(flag) = flag {
-                self.batch.open_features()[flag] = 1.0;
+                self.row[flag] = 1.0;
             }
             return;
         }
@@ -296,7 +299,6 @@ impl Encoding<'_> {
 
     #[cold]
     fn bad_row(&mut self, fault: Fault) {
-        self.batch.drop_row();
         match self.table.bad_rows {
             BadRows::Fail => {
                 self.failed = Some((self.line, fault));
@@ -320,17 +322,17 @@ impl Encoding<'_> {
 }
 
 impl RowSink for Encoding<'_> {
-    #[inline]
+    #[inline(always)]
     fn begin_row(&mut self, line: u64) {
         if self.failed.is_some() {
             return;
         }
         self.line = line;
         self.target = None;
-        self.batch.open_row();
+        self.row.fill(0.0);
     }
 
-    #[inline]
+    #[inline(always)]
     fn field(&mut self, column: usize, bytes: &[u8]) {
         if !self.active {
             return;
@@ -343,7 +345,7 @@ impl RowSink for Encoding<'_> {
                 inverse,
             }) => match parse_number(bytes) {
                 Number::Value(value) if self.usual_words || !is_word(bytes, &self.table.missing) => {
-                    self.batch.open_features()[at] = ((value - mean) * inverse) as f32;
+                    self.row[at] = ((value - mean) * inverse) as f32;
                 }
                 _ => self.odd_value(column, bytes, flag),
             },
@@ -355,14 +357,14 @@ impl RowSink for Encoding<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_row(&mut self, fields: usize, row: &[u8]) {
         if self.failed.is_some() {
             return;
         }
         let mut fault = self.fault.take();
         if !std::mem::replace(&mut self.active, true) {
-            return self.batch.drop_row();
+            return;
         }
         if fields != self.outputs.len() {
             fault = Some(Fault::Ragged {
@@ -377,14 +379,12 @@ impl RowSink for Encoding<'_> {
             return self.bad_row(fault);
         }
         match (self.target, self.table.target_column) {
-            (Some(target), _) => self
-                .batch
-                .keep_row(self.line, target, self.holdout.contains(self.line)),
-            (None, None) => self.batch.keep_row(self.line, f64::NAN, false),
-            (None, Some(_)) => {
-                self.batch.drop_row();
-                self.batch.counts.without_target += 1;
+            (Some(target), _) => {
+                let held_out = self.holdout.contains(self.line);
+                self.batch.push(&self.row, self.line, target, held_out);
             }
+            (None, None) => self.batch.push(&self.row, self.line, f64::NAN, false),
+            (None, Some(_)) => self.batch.counts.without_target += 1,
         }
     }
 }

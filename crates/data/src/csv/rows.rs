@@ -28,7 +28,39 @@ pub fn walk_rows<S: RowSink>(padded: &[u8], end: usize, first_line: u64, dialect
     }
 }
 
+/// Takes the widest registers and the shifts that the processor has; the result is the same.
 fn walk<const QUOTES: bool, S: RowSink>(
+    padded: &[u8],
+    end: usize,
+    first_line: u64,
+    needles: [u8; 3],
+    sink: &mut S,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+    {
+        // SAFETY: the processor has what the function was compiled for.
+        return unsafe { walk_avx2::<QUOTES, S>(padded, end, first_line, needles, sink) };
+    }
+    walk_plainly::<QUOTES, S>(padded, end, first_line, needles, sink);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn walk_avx2<const QUOTES: bool, S: RowSink>(
+    padded: &[u8],
+    end: usize,
+    first_line: u64,
+    needles: [u8; 3],
+    sink: &mut S,
+) {
+    walk_plainly::<QUOTES, S>(padded, end, first_line, needles, sink);
+}
+
+#[inline(always)]
+fn walk_plainly<const QUOTES: bool, S: RowSink>(
     padded: &[u8],
     end: usize,
     first_line: u64,
@@ -83,7 +115,7 @@ fn walk<const QUOTES: bool, S: RowSink>(
 }
 
 /// The next separator or line end; quotes on the way are not at the start of a field and mean nothing.
-#[inline]
+#[inline(always)]
 fn separator(scanner: &mut Scanner, text: &[u8], quote: u8) -> usize {
     loop {
         match scanner.next() {
@@ -95,7 +127,7 @@ fn separator(scanner: &mut Scanner, text: &[u8], quote: u8) -> usize {
 }
 
 /// The closing quote of a field whose opening quote the scanner has just passed.
-#[inline]
+#[inline(always)]
 fn close(scanner: &mut Scanner, text: &[u8], quote: u8, line: &mut u64) -> usize {
     while let Some(at) = scanner.next() {
         if text[at] == b'\n' {
@@ -111,7 +143,7 @@ fn close(scanner: &mut Scanner, text: &[u8], quote: u8, line: &mut u64) -> usize
 }
 
 /// Where the next line starts when the one at `start` is blank.
-#[inline]
+#[inline(always)]
 fn blank_line(text: &[u8], start: usize) -> Option<usize> {
     match text[start] {
         b'\n' => Some(start + 1),

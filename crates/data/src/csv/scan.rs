@@ -31,7 +31,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Goes on from `position`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn seek(&mut self, position: usize) {
         self.base = position;
         self.mask = if position < self.end {
@@ -42,7 +42,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// The next needle.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Option<usize> {
         while self.mask == 0 {
             self.base += 64;
@@ -56,7 +56,7 @@ impl<'t> Scanner<'t> {
         (position < self.end).then_some(position)
     }
 
-    #[inline]
+    #[inline(always)]
     fn load(&self, at: usize) -> u64 {
         let chunk: &[u8; 64] = self.text[at..at + 64].try_into().expect("64 bytes were sliced");
         matches(chunk, self.needles)
@@ -65,7 +65,7 @@ impl<'t> Scanner<'t> {
 
 /// One bit for each byte that is a needle.
 #[cfg(target_arch = "x86_64")]
-#[inline]
+#[inline(always)]
 fn matches(chunk: &[u8; 64], needles: [u8; 3]) -> u64 {
     use std::arch::x86_64::*;
     // SAFETY: SSE2 is part of x86_64, and the four unaligned loads stay inside the 64 bytes of `chunk`.

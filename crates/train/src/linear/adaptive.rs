@@ -3,7 +3,7 @@
 use tidegate_data::Batch;
 use tidegate_data::target::Target;
 
-use super::{Loss, encode_target, margin};
+use super::{Logarithms, Loss, encode_target, margin};
 
 /// Rows per step.
 const ROWS: usize = 16;
@@ -57,10 +57,11 @@ impl Adaptive {
         let rate = 0.5 / (n as f64).sqrt();
         let (mut rows, mut total, mut targets) = (0, 0.0, 0.0);
         let mut gradient = vec![0.0; n];
+        let mut logs = Logarithms::default();
         let mut held = 0;
         for row in batch.rows().filter(|row| !row.held_out) {
             let y = encode_target(target, row.target);
-            let (value, residual, _) = loss.at(margin(&self.weights, row.features), y);
+            let (value, residual, _) = loss.at(margin(&self.weights, row.features), y, &mut logs);
             rows += 1;
             total += value;
             targets += row.target;
@@ -79,7 +80,7 @@ impl Adaptive {
             self.rows += if first_epoch { held as u64 } else { 0 };
             self.step(&mut gradient, held, rate);
         }
-        (rows, total, targets)
+        (rows, total + logs.sum(), targets)
     }
 
     fn step(&mut self, gradient: &mut [f64], rows: usize, rate: f64) {

@@ -3,7 +3,7 @@
 use tidegate_data::Batch;
 use tidegate_data::target::Target;
 
-use super::{Loss, encode_target, margin};
+use super::{Logarithms, Loss, encode_target, margin};
 
 /// Rows whose outer products are added together, to read and write the matrix once for all of them.
 const PANEL: usize = 4;
@@ -50,15 +50,11 @@ impl Moments {
         (self.rows, self.loss, self.targets) = (0, 0.0, 0.0);
         self.gradient.fill(0.0);
         self.curvature.fill(0.0);
-        let mut panel = Panel {
-            n,
-            filled: 0,
-            weights: [0.0; PANEL],
-            rows: vec![0.0; n * PANEL],
-        };
+        let mut panel = Panel::new(n);
+        let mut logs = Logarithms::default();
         for row in batch.rows().filter(|row| !row.held_out) {
             let y = encode_target(target, row.target);
-            let (value, residual, weight) = loss.at(margin(weights, row.features), y);
+            let (value, residual, weight) = loss.at(margin(weights, row.features), y, &mut logs);
             self.rows += 1;
             self.loss += value;
             self.targets += row.target;
@@ -67,10 +63,12 @@ impl Moments {
                 *g += residual * x;
             }
             if panel.filled == PANEL {
-                panel.flush(&mut self.curvature);
+                panel.flush();
             }
         }
-        panel.flush(&mut self.curvature);
+        self.loss += logs.sum();
+        panel.flush();
+        panel.take(&mut self.curvature);
     }
 
     pub(super) fn add(&mut self, other: &Moments) {
@@ -88,67 +86,99 @@ pub(super) fn add(sum: &mut [f64], more: &[f64]) {
     }
 }
 
-/// A few rows, widened to f64 and with the constant 1 of the bias.
+/// A few rows, widened to f64 and with the constant 1 of the bias, and the sum of their outer products. Rows are
+/// padded to whole registers, so that no element is added by itself.
 struct Panel {
     n: usize,
+    /// The width of a row with its padding.
+    stride: usize,
     filled: usize,
     weights: [f64; PANEL],
     rows: Vec<f64>,
+    sums: Vec<f64>,
 }
 
+/// Elements of a register.
+const LANES: usize = 4;
+
 impl Panel {
+    fn new(n: usize) -> Panel {
+        let stride = n.next_multiple_of(LANES);
+        Panel {
+            n,
+            stride,
+            filled: 0,
+            weights: [0.0; PANEL],
+            rows: vec![0.0; stride * PANEL],
+            sums: vec![0.0; stride * stride],
+        }
+    }
+
     #[inline]
     fn push(&mut self, features: &[f32], weight: f64) -> &[f64] {
-        let row = &mut self.rows[self.filled * self.n..][..self.n];
+        let row = &mut self.rows[self.filled * self.stride..][..self.n];
         for (wide, x) in row.iter_mut().zip(features) {
             *wide = f64::from(*x);
         }
         row[self.n - 1] = 1.0;
         self.weights[self.filled] = weight;
         self.filled += 1;
-        &self.rows[(self.filled - 1) * self.n..][..self.n]
+        row
     }
 
-    /// Adds `Σ weight · x xᵀ` of the rows held to the upper triangle.
-    fn flush(&mut self, curvature: &mut [f64]) {
+    /// Adds `Σ weight · x xᵀ` of the rows held.
+    fn flush(&mut self) {
         for row in self.filled..PANEL {
             self.weights[row] = 0.0;
-            self.rows[row * self.n..][..self.n].fill(0.0);
+            self.rows[row * self.stride..][..self.stride].fill(0.0);
         }
         self.filled = 0;
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2.
-            unsafe { outer_avx2(curvature, &self.rows, &self.weights, self.n) };
+            unsafe { outer_avx2(&mut self.sums, &self.rows, &self.weights, self.stride) };
             return;
         }
-        outer(curvature, &self.rows, &self.weights, self.n);
+        outer(&mut self.sums, &self.rows, &self.weights, self.stride);
+    }
+
+    /// Moves the upper triangle into a matrix without padding.
+    fn take(&self, curvature: &mut [f64]) {
+        for i in 0..self.n {
+            let (from, to) = (i * self.stride, i * self.n);
+            curvature[to + i..to + self.n].copy_from_slice(&self.sums[from + i..from + self.n]);
+        }
     }
 }
 
 /// The same arithmetic in wider registers. No fused operations, so that every machine gets the same bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn outer_avx2(curvature: &mut [f64], rows: &[f64], weights: &[f64; PANEL], n: usize) {
-    outer(curvature, rows, weights, n);
+fn outer_avx2(sums: &mut [f64], rows: &[f64], weights: &[f64; PANEL], stride: usize) {
+    outer(sums, rows, weights, stride);
 }
 
 #[inline(always)]
-fn outer(curvature: &mut [f64], rows: &[f64], weights: &[f64; PANEL], n: usize) {
-    let (a, rest) = rows.split_at(n);
-    let (b, rest) = rest.split_at(n);
-    let (c, d) = rest.split_at(n);
-    for i in 0..n {
-        let (wa, wb, wc, wd) = (
+fn outer(sums: &mut [f64], rows: &[f64], weights: &[f64; PANEL], stride: usize) {
+    let (a, rest) = rows.split_at(stride);
+    let (b, rest) = rest.split_at(stride);
+    let (c, d) = rest.split_at(stride);
+    for i in 0..stride {
+        let scaled = [
             weights[0] * a[i],
             weights[1] * b[i],
             weights[2] * c[i],
             weights[3] * d[i],
-        );
-        let sums = &mut curvature[i * n + i..(i + 1) * n];
-        let (a, b, c, d) = (&a[i..], &b[i..], &c[i..], &d[i..n]);
-        for (k, sum) in sums.iter_mut().enumerate() {
-            *sum += wa * a[k] + wb * b[k] + wc * c[k] + wd * d[k];
+        ];
+        // From the register that holds the diagonal on.
+        let start = i / LANES * LANES;
+        let (sums, _) = sums[i * stride + start..(i + 1) * stride].as_chunks_mut::<LANES>();
+        let [a, b, c, d] = [a, b, c, d].map(|row| row[start..stride].as_chunks::<LANES>().0);
+        let rows = a.iter().zip(b).zip(c.iter().zip(d));
+        for (sum, ((a, b), (c, d))) in sums.iter_mut().zip(rows) {
+            for k in 0..LANES {
+                sum[k] += scaled[0] * a[k] + scaled[1] * b[k] + (scaled[2] * c[k] + scaled[3] * d[k]);
+            }
         }
     }
 }
