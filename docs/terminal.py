@@ -16,7 +16,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COLUMNS, ROWS = 124, 40
+COLUMNS, ROWS = 100, 40
 EVERY = 0.25  # seconds between two looks at the screen
 HOLD = 8.0  # seconds for the last screen
 SIZE, ADVANCE, LINE, MARGIN = 14, 8.43, 20, 18

@@ -62,11 +62,13 @@ impl Batch {
 
     /// Makes room for `rows` rows; `false` when the budget refuses.
     pub(crate) fn reserve(&mut self, rows: u64) -> bool {
-        let needed = rows * Batch::row_bytes(self.width);
-        if needed <= self.grant.bytes() {
+        if rows * Batch::row_bytes(self.width) <= self.grant.bytes() {
             return true;
         }
-        if self.grant.try_grow(needed - self.grant.bytes()).is_err() {
+        // Blocks differ a little: some room to spare, so that few of them make a batch grow.
+        let rows = rows + rows / 8;
+        let more = rows * Batch::row_bytes(self.width) - self.grant.bytes();
+        if self.grant.try_grow(more).is_err() {
             return false;
         }
         self.clear();
@@ -75,6 +77,12 @@ impl Batch {
         self.targets.reserve_exact(rows);
         self.held_out.reserve_exact(rows);
         self.lines.reserve_exact(rows);
+        // Written once here, so that memory is taken now and not little by little.
+        self.features.resize(rows * self.width, 1.0);
+        self.targets.resize(rows, 1.0);
+        self.held_out.resize(rows, true);
+        self.lines.resize(rows, 1);
+        self.clear();
         true
     }
 

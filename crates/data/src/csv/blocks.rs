@@ -39,7 +39,8 @@ impl TextBuffer {
     pub(crate) fn new(holder: &Holder) -> Result<TextBuffer> {
         let grant = holder.try_grant(TextBuffer::bytes_needed())?;
         Ok(TextBuffer {
-            bytes: vec![0; TextBuffer::bytes_needed() as usize],
+            // Not zeros, which the kernel would not make pages for yet: the peak is to be the same for any table.
+            bytes: vec![b' '; TextBuffer::bytes_needed() as usize],
             len: 0,
             grant,
         })
