@@ -350,7 +350,9 @@ impl RowSink for Encoding<'_> {
                 _ => self.odd_value(column, bytes, flag),
             },
             Some(Output::Target) => match self.table.encoders.target.read(bytes) {
-                TargetValue::Value(value) => self.target = Some(value),
+                TargetValue::Value(value) if self.usual_words || !is_word(bytes, &self.table.missing) => {
+                    self.target = Some(value);
+                }
                 read => self.odd_target(column, bytes, read),
             },
             _ => {}

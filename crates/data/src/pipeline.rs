@@ -109,7 +109,7 @@ where
 
 /// The next filled slot, or `None` when the reader has ended.
 fn next<B>(filled: &Mutex<Receiver<(Place, Slot<B>)>>) -> Option<(Place, Slot<B>)> {
-    // A mapper that panicked takes the whole pass down when the scope ends; the queue itself is sound.
+    // A mapper that panicked while it waited left the queue as it was.
     let queue = filled.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     queue.recv().ok()
 }

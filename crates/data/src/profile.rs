@@ -1,6 +1,6 @@
 //! A bounded look at a table before it is read: dialect, columns, which hold numbers, their moments.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::Holder;
@@ -118,7 +118,7 @@ pub fn profile(
     read_first(input, &dialect, holder, budget, &mut buffer)?;
     refuse_binary(input, &buffer)?;
     let (padded, end) = buffer.padded();
-    let widest = widest_row(&padded[..end]);
+    let widest = widest_row(&padded[..end], options.delimiter);
     let _columns = holder
         .try_grant(widest * COLUMN_BYTES)
         .map_err(|source| Error::Columns {
@@ -245,6 +245,9 @@ fn refuse_binary(input: &Input, buffer: &TextBuffer) -> Result<()> {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 (convert it: iconv -f utf-16 -t utf-8)",
         [b'%', b'P', b'D', b'F', ..] => "it is a PDF",
         _ if memchr::memchr(0, text).is_some() => "it holds zero bytes",
+        _ if memchr::memchr_iter(b'\r', text).count() > memchr::memchr_iter(b'\n', text).count() => {
+            "its lines end in CR alone (convert it: tr '\\r' '\\n')"
+        }
         _ => return Ok(()),
     };
     Err(Error::NotText {
@@ -253,28 +256,28 @@ fn refuse_binary(input: &Input, buffer: &TextBuffer) -> Result<()> {
     })
 }
 
-/// No row of the text can have more fields than its first line has bytes that could separate some.
-fn widest_row(text: &[u8]) -> u64 {
-    let line = memchr::memchr(b'\n', text).map_or(text, |end| &text[..end]);
-    line.iter()
-        .filter(|byte| matches!(byte, b',' | b';' | b'\t' | b'|' | b' '))
-        .count() as u64
-        + 1
+/// As many fields as the widest of the first lines could have, by any separator.
+fn widest_row(text: &[u8], delimiter: Option<u8>) -> u64 {
+    let separates = |byte: &&u8| matches!(byte, b',' | b';' | b'\t' | b'|') || Some(**byte) == delimiter;
+    let lines = text.split(|byte| *byte == b'\n').take(100);
+    let widest = lines.map(|line| line.iter().filter(separates).count()).max();
+    widest.unwrap_or(0) as u64 + 1
 }
 
 /// Names from the header, made unique (`x`, `x.1`), or `column_1`, `column_2`, …
 fn name_columns(top: &[String], header: bool) -> Vec<String> {
     let mut taken = HashSet::new();
+    let mut copies: HashMap<String, u64> = HashMap::new();
     let name = |(i, field): (usize, &String)| {
-        let base = if header && !field.is_empty() {
-            field.clone()
-        } else {
-            format!("column_{}", i + 1)
+        let base = match field.is_empty() || !header {
+            true => format!("column_{}", i + 1),
+            false => field.clone(),
         };
-        let mut copies = (1..).map(|copy| format!("{base}.{copy}"));
         let mut name = base.clone();
         while !taken.insert(name.clone()) {
-            name = copies.next().expect("numbers do not run out");
+            let copy = copies.entry(base.clone()).or_default();
+            *copy += 1;
+            name = format!("{base}.{copy}");
         }
         name
     };

@@ -46,6 +46,9 @@ pub struct Encoders {
     pub features: Vec<Feature>,
     pub target_column: String,
     pub target: Target,
+    /// The user's own words for missing values.
+    #[serde(default)]
+    pub missing: Vec<String>,
 }
 
 impl Encoders {
@@ -129,6 +132,7 @@ impl Table {
             features: features.iter().map(feature).collect(),
             target_column: target.to_string(),
             target: Target::number(&profile.columns[target_column]),
+            missing: options.missing.clone(),
         };
         let mut table = Table::bound(input, &profile, encoders, features, Some(target_column), options);
         table.ignored = ignored;
@@ -144,6 +148,8 @@ impl Table {
         options: &TableOptions,
         ledger: &Ledger,
     ) -> Result<Table> {
+        let mut options = options.clone();
+        options.missing.extend(encoders.missing.iter().cloned());
         let input = Input::open(path)?;
         let holder = ledger.holder("sample");
         let names: Vec<&str> = encoders
@@ -169,7 +175,7 @@ impl Table {
             encoders.clone(),
             columns,
             None,
-            options,
+            &options,
         ))
     }
 

@@ -27,6 +27,8 @@ pub struct Proof {
     pub data_bytes: u64,
     pub rows: u64,
     pub trained: Trained,
+    /// Every peak that was measured is within the budget, one was, and no OOM kill was counted.
+    pub held: bool,
 }
 
 /// What a demonstration says on its way.
@@ -71,13 +73,42 @@ pub fn demo(session: &Session, options: &DemoOptions, watch: &mut dyn FnMut(Step
     job.name = Some("demo".into());
     let trained = train(session, &job, &mut |budget, update| {
         watch(Step::Training(budget, update))
-    })?;
+    })
+    .map_err(without_resume)?;
+    let (run, line) = (&trained.run, trained.budget.bytes);
+    let within = |peak: Option<u64>| peak.is_none_or(|peak| peak <= line);
+    let held = run.peak_bytes.is_some()
+        && within(run.peak_bytes)
+        && within(run.resident_peak_bytes)
+        && run.oom_kills.is_none_or(|kills| kills == 0);
     Ok(Proof {
         data: table.path.clone(),
         data_bytes,
         rows,
         trained,
+        held,
     })
+}
+
+/// The table goes with the demonstration, so there is nothing to resume.
+fn without_resume(error: Error) -> Error {
+    match error {
+        Error::Ended {
+            message,
+            exit_code: exit_code @ (130 | 143),
+            run,
+            ..
+        } => {
+            let hint = Some("the table is gone: start the demo anew".into());
+            Error::Ended {
+                message,
+                hint,
+                exit_code,
+                run,
+            }
+        }
+        error => error,
+    }
 }
 
 /// The table on disk, removed in the end whatever happens.

@@ -186,6 +186,7 @@ impl Job {
             );
         }
         self.table_options()?;
+        check_path(&self.data.path)?;
         tidegate_data::Input::open(&self.data.path)?;
         Ok(())
     }
@@ -206,6 +207,17 @@ impl Job {
     }
 }
 
+/// Refuses a path that cannot be written down: jobs are text.
+pub(crate) fn check_path(path: &Path) -> Result<()> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Error::Usage {
+            what: format!("{}: the name is not UTF-8", path.display()),
+            hint: "rename the file".into(),
+        }),
+    }
+}
+
 /// Turns the words for separator and quote into bytes.
 pub(crate) fn dialect_options(
     delimiter: Option<&str>,
@@ -222,7 +234,9 @@ pub(crate) fn dialect_options(
             [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(*byte),
             _ => Err(Error::Usage {
                 what: format!("--{option} {text:?} is not one ASCII character"),
-                hint: format!("give a character such as --{option} ';', or tab, comma, semicolon, pipe"),
+                hint: format!(
+                    "give a character such as --{option} ';', or tab, space, comma, semicolon, pipe"
+                ),
             }),
         },
     };

@@ -1,5 +1,6 @@
 //! The verb `predict`: a model over a table, in a supervised worker within the budget.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use tidegate_runs::Status;
 use tidegate_train::Model;
 use tidegate_watch::{Output, Update, supervise};
 
+use crate::job::check_path;
 use crate::train::unfinished;
 use crate::worker::{Task, floor};
 use crate::{Error, Result, Session};
@@ -51,7 +53,17 @@ pub fn predict(
     Model::load(&folder)?;
     tidegate_data::Input::open(&job.data)?;
     crate::job::dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?;
-    job.output.as_deref().map_or(Ok(()), check_output)?;
+    check_path(&job.data)?;
+    if job.threads == Some(0) {
+        let what = "--threads 0 would do nothing".into();
+        return Err(Error::Usage {
+            what,
+            hint: "give 1 or more, or leave it out".into(),
+        });
+    }
+    if let Some(output) = &job.output {
+        check_output(output, &job.data)?;
+    }
     // What was enough to train is enough to predict.
     let budget = resolve(&session.host, job.memory.or(trained_in))?;
     let task = Task::Predict {
@@ -103,7 +115,8 @@ fn model_folder(session: &Session, reference: &str) -> Result<(PathBuf, Option<A
 }
 
 /// Refuses a place where a file cannot appear, before anything is computed for it.
-fn check_output(output: &Path) -> Result<()> {
+fn check_output(output: &Path, data: &Path) -> Result<()> {
+    check_path(output)?;
     let usage = |what: String| {
         Err(Error::Usage {
             what,
@@ -112,6 +125,11 @@ fn check_output(output: &Path) -> Result<()> {
     };
     if output.is_dir() || output.file_name().is_none() {
         return usage(format!("{}: is a folder", output.display()));
+    }
+    if let (Ok(output), Ok(data)) = (output.metadata(), data.metadata())
+        && (output.dev(), output.ino()) == (data.dev(), data.ino())
+    {
+        return usage("the predictions would replace the data".into());
     }
     let folder = output
         .parent()

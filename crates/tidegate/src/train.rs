@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tidegate_memory::{Budget, resolve};
 use tidegate_runs::{NewRun, Outcome, Run, Status};
-use tidegate_train::Report;
+use tidegate_train::{Report, sweep};
 use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
 
 use crate::worker::{Task, floor};
@@ -65,7 +65,9 @@ fn start(
         target: Some(job.data.target.clone()),
         budget_bytes: Some(budget.bytes),
         bound: Some(budget.bound.name.clone()),
-        command: std::env::args().collect(),
+        command: std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
         supervisor: this_process(&session.host),
         boot_id: boot_id(),
     })?;
@@ -91,13 +93,16 @@ fn start(
         model: dir.model(),
         resume: resume.is_some(),
     };
-    let mut child = task.child()?;
+    let mut child = task.child().inspect_err(|error| give_up(session, &run, error))?;
     child.limit_bytes = Some(floor(budget.bytes));
     child.run = Some(RecordedRun {
         store: &session.store,
         id: &run.id,
     });
     let ended = supervise(&session.host, child, &mut |update| watch(&budget, update))?;
+    for folder in [dir.checkpoint(), dir.model()] {
+        sweep(&folder);
+    }
     let run = measured(session.store.get(&run.id)?, &ended);
     match (&ended.done, ended.exit_code()) {
         (Some(_), 0) => {
@@ -129,12 +134,16 @@ fn measured(run: Run, ended: &Ended) -> Run {
 
 /// Copies a checkpoint into a run of its own, so that the run can be taken up however early it is stopped.
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(to)?;
+    // Under another name until it is whole.
+    let beside = to.with_extension("new");
+    std::fs::create_dir_all(&beside)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
-        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let copy = beside.join(entry.file_name());
+        std::fs::copy(entry.path(), &copy)?;
+        std::fs::File::open(&copy)?.sync_all()?;
     }
-    Ok(())
+    std::fs::rename(&beside, to)
 }
 
 /// Marks a run failed that never got a worker.

@@ -73,6 +73,7 @@ impl Task {
 
 /// Does the task and says everything over the pipe; the value is the exit code.
 pub fn run(task: &str, events_fd: i32) -> i32 {
+    abort_on_panic();
     let events = match EventWriter::from_fd(events_fd) {
         Ok(events) => events,
         Err(error) => {
@@ -124,6 +125,15 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
             exit_code
         }
     }
+}
+
+/// A panic on one thread must end the worker, not leave the others waiting for what that thread had.
+fn abort_on_panic() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
 }
 
 /// Says events; when nobody listens any more, asks the work to stop.

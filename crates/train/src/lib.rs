@@ -19,3 +19,4 @@ pub use event::{Event, Sink};
 pub use metrics::{Evaluator, Metric};
 pub use model::{Model, Report, RowReport};
 pub use predict::{Prediction, predict, predict_plan};
+pub use write::sweep;

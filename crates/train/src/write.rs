@@ -50,6 +50,14 @@ pub(crate) fn present(folder: &Path) -> PathBuf {
     }
 }
 
+/// Removes what a writer that was killed has left beside `folder`.
+pub fn sweep(folder: &Path) {
+    let _ = fs::remove_dir_all(sibling(folder, "new"));
+    if folder.exists() {
+        let _ = fs::remove_dir_all(sibling(folder, "old"));
+    }
+}
+
 /// A folder being filled.
 pub(crate) struct Folder {
     path: PathBuf,

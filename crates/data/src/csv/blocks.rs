@@ -197,14 +197,7 @@ impl BlockReader {
     }
 
     fn take_carry(&mut self, buffer: &mut TextBuffer, make_room: &mut dyn FnMut() -> bool) -> Result<()> {
-        if self.carry.len() > buffer.room() {
-            self.grow(
-                buffer,
-                self.carry.len() - buffer.room(),
-                &Cutter::default(),
-                make_room,
-            )?;
-        }
+        self.grow(buffer, self.carry.len(), &Cutter::default(), make_room)?;
         buffer.bytes[..self.carry.len()].copy_from_slice(&self.carry);
         buffer.len = self.carry.len();
         Ok(())
@@ -218,7 +211,8 @@ impl BlockReader {
         cutter: &Cutter,
         make_room: &mut dyn FnMut() -> bool,
     ) -> Result<()> {
-        if buffer.len + more <= buffer.room() {
+        let more = (buffer.len + more).saturating_sub(buffer.room());
+        if more == 0 {
             return Ok(());
         }
         while buffer.grant.try_grow(more as u64).is_err() {

@@ -160,3 +160,20 @@ fn a_file_that_changed_is_refused() {
     let found = read(&table, &options(1, None), ROOMY);
     assert!(matches!(found, Err(Error::Changed { .. })), "{found:?}");
 }
+
+/// Rows over one block and over two: what is carried over can be larger than a buffer that is used again.
+#[test]
+fn rows_of_several_blocks_are_carried_over() {
+    for bytes in [BLOCK * 3 / 2, BLOCK * 21 / 10, BLOCK * 5 / 2] {
+        let mut text = String::from("a,y,t\n");
+        for row in 0..12 {
+            text.push_str(&format!("{row},{},{}\n", row % 2, "x".repeat(bytes)));
+        }
+        let scratch = Scratch::new(text);
+        let table = scratch.open("y", &TableOptions::default()).unwrap();
+        for threads in [1, 4] {
+            let found = read(&table, &options(threads, None), ROOMY).unwrap();
+            assert_eq!(found.counts.rows, 12, "{bytes} bytes a row, {threads} threads");
+        }
+    }
+}

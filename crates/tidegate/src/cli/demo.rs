@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use console::style;
-use tidegate::{DemoOptions, Proof, Result, Step, demo, write_table};
+use tidegate::{DemoOptions, Error, Proof, Result, Step, demo, write_table};
 use tidegate_memory::{Amount, format_bytes};
 
 use super::reporter::Reporter;
@@ -39,7 +39,13 @@ pub(super) struct DemoArguments {
 pub(super) fn run(home: &Path, arguments: DemoArguments) -> Result<()> {
     let mut reporter = Reporter::new(arguments.json);
     if let (Some(path), Some(size)) = (&arguments.table, arguments.size) {
-        let bytes = size.of(0);
+        let Amount::Bytes(bytes) = size else {
+            let what = format!("--size {size} is a share of nothing");
+            return Err(Error::Usage {
+                what,
+                hint: "give a size such as 2GB".into(),
+            });
+        };
         let rows = write_table(path, bytes, arguments.seed, |written| {
             reporter.stage("writing", written, bytes)
         })?;
@@ -65,7 +71,15 @@ pub(super) fn run(home: &Path, arguments: DemoArguments) -> Result<()> {
     } else {
         print(&proof, arguments.keep);
     }
-    Ok(())
+    match proof.held {
+        true => Ok(()),
+        false => Err(Error::Ended {
+            message: "the line did not hold".into(),
+            hint: Some(format!("see `tidegate show {}`", proof.trained.run.id)),
+            exit_code: 1,
+            run: None,
+        }),
+    }
 }
 
 fn print(proof: &Proof, keep: bool) {
@@ -119,15 +133,9 @@ fn print(proof: &Proof, keep: bool) {
             ),
         ),
     ];
-    let under = |peak: Option<u64>| peak.is_none_or(|peak| peak <= budget.bytes);
-    let measured = run.peak_bytes.is_some();
-    let held = measured
-        && under(run.peak_bytes)
-        && under(run.resident_peak_bytes)
-        && run.oom_kills.is_none_or(|kills| kills == 0);
     say!(
         "{}",
-        if held {
+        if proof.held {
             style("the line held").green().bold()
         } else {
             style("the line did not hold").red().bold()

@@ -56,7 +56,7 @@ enum Verb {
 /// How to read a CSV file; what is not said is inferred.
 #[derive(Args)]
 struct CsvArguments {
-    /// The separator: a character, or tab, comma, semicolon, pipe
+    /// The separator: a character, or tab, space, comma, semicolon, pipe
     #[arg(long, value_name = "CHAR")]
     delimiter: Option<String>,
     /// The quote: a character, or none

@@ -5,9 +5,8 @@ use std::path::Path;
 use clap::Args;
 use tidegate::{Result, resume};
 
-use super::reporter::Reporter;
-use super::train::print_trained;
-use super::{open, print_json};
+use super::open;
+use super::train::report;
 
 #[derive(Args)]
 pub(super) struct ResumeArguments {
@@ -20,16 +19,5 @@ pub(super) struct ResumeArguments {
 
 pub(super) fn run(home: &Path, arguments: ResumeArguments) -> Result<()> {
     let session = open(home)?;
-    let mut reporter = Reporter::new(arguments.json);
-    let trained = resume(&session, &arguments.run, &mut |budget, update| {
-        reporter.update(budget, update)
-    });
-    reporter.finish();
-    let trained = trained?;
-    if arguments.json {
-        print_json(&trained);
-    } else {
-        print_trained(&trained);
-    }
-    Ok(())
+    report(arguments.json, |watch| resume(&session, &arguments.run, watch))
 }

@@ -6,8 +6,9 @@ use clap::{Args, ValueEnum};
 use tidegate::{Error, Job, Result, Trained, train};
 use tidegate_data::target::Task;
 use tidegate_data::{Input, profile};
-use tidegate_memory::Ledger;
+use tidegate_memory::{Budget, Ledger};
 use tidegate_train::Metric;
+use tidegate_watch::Update;
 
 use super::reporter::Reporter;
 use super::text::{against, columns, counted, duration, figure, metric_name};
@@ -140,13 +141,19 @@ pub(super) fn run(home: &Path, arguments: TrainArguments) -> Result<()> {
     let job = arguments.job()?;
     job.check()?;
     let session = open(home)?;
-    let mut reporter = Reporter::new(arguments.json);
-    let trained = train(&session, &job, &mut |budget, update| {
-        reporter.update(budget, update)
-    });
+    report(arguments.json, |watch| train(&session, &job, watch))
+}
+
+/// Runs a training, shows it on its way and prints its result.
+pub(super) fn report(
+    json: bool,
+    training: impl FnOnce(&mut dyn FnMut(&Budget, Update)) -> Result<Trained>,
+) -> Result<()> {
+    let mut reporter = Reporter::new(json);
+    let trained = training(&mut |budget, update| reporter.update(budget, update));
     reporter.finish();
     let trained = trained?;
-    if arguments.json {
+    if json {
         print_json(&trained);
     } else {
         print_trained(&trained);
@@ -155,7 +162,7 @@ pub(super) fn run(home: &Path, arguments: TrainArguments) -> Result<()> {
 }
 
 /// The result as a person reads it.
-pub(super) fn print_trained(trained: &Trained) {
+fn print_trained(trained: &Trained) {
     let (run, report) = (&trained.run, &trained.report);
     let settled = if report.converged { ", settled" } else { "" };
     let epochs = counted(report.epochs.into(), "epoch");

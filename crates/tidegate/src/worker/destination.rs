@@ -17,7 +17,11 @@ pub(super) fn quoted(label: &str) -> Cow<'_, str> {
 }
 
 pub(super) enum Destination {
-    Stdout(BufWriter<io::Stdout>),
+    /// Standard output, or a pipe or device by its name: what is written is gone.
+    Stream {
+        out: BufWriter<Box<dyn Write>>,
+        name: PathBuf,
+    },
     File {
         file: BufWriter<File>,
         beside: PathBuf,
@@ -25,31 +29,41 @@ pub(super) enum Destination {
     },
 }
 
+const BUFFER: usize = 1 << 16;
+
 impl Destination {
     pub(super) fn open(path: Option<&Path>) -> Result<Destination> {
-        let Some(path) = path else {
-            return Ok(Destination::Stdout(BufWriter::with_capacity(
-                1 << 16,
-                io::stdout(),
-            )));
+        let stream = |out: Box<dyn Write>, name: &Path| Destination::Stream {
+            out: BufWriter::with_capacity(BUFFER, out),
+            name: name.into(),
         };
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(".part");
-        let beside = path.with_file_name(name);
-        let file = File::create(&beside).map_err(|source| Error::Write {
+        let Some(path) = path else {
+            return Ok(stream(Box::new(io::stdout()), Path::new("standard output")));
+        };
+        let failed = |source| Error::Write {
             path: path.into(),
             source,
-        })?;
+        };
+        // A link is followed, so that the file it names is replaced and not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.into());
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            let out = File::options().write(true).open(&path).map_err(failed)?;
+            return Ok(stream(Box::new(out), &path));
+        }
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}.part", std::process::id()));
+        let beside = path.with_file_name(name);
+        let file = File::create_new(&beside).map_err(failed)?;
         Ok(Destination::File {
-            file: BufWriter::with_capacity(1 << 16, file),
+            file: BufWriter::with_capacity(BUFFER, file),
             beside,
-            path: path.into(),
+            path,
         })
     }
 
     pub(super) fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let written = match self {
-            Destination::Stdout(out) => write(out),
+            Destination::Stream { out, .. } => write(out),
             Destination::File { file, .. } => write(file),
         };
         written.map_err(|source| self.failed(source))
@@ -57,7 +71,7 @@ impl Destination {
 
     fn failed(&self, source: io::Error) -> Error {
         let path = match self {
-            Destination::Stdout(_) => "standard output".into(),
+            Destination::Stream { name, .. } => name.clone(),
             Destination::File { path, .. } => path.clone(),
         };
         Error::Write { path, source }
@@ -65,7 +79,7 @@ impl Destination {
 
     pub(super) fn finish(mut self) -> Result<()> {
         let flushed = match &mut self {
-            Destination::Stdout(out) => out.flush(),
+            Destination::Stream { out, .. } => out.flush(),
             Destination::File { file, beside, path } => file
                 .flush()
                 .and_then(|()| file.get_ref().sync_all())

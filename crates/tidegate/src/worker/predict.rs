@@ -66,7 +66,12 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
             }
         },
     );
-    let counts = match counts {
+    let stopped = speaker.stop.load(Ordering::Relaxed);
+    let finished = counts.and_then(|counts| match stopped {
+        true => Ok(counts),
+        false => output.finish().map(|()| counts),
+    });
+    let counts = match finished {
         // Whoever read our output has read enough: `tidegate predict … | head`.
         Err(TrainError::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
             speaker.say(Event::Done(Done {
@@ -77,7 +82,7 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
         }
         counts => counts?,
     };
-    if speaker.stop.load(Ordering::Relaxed) {
+    if stopped {
         speaker.say(Event::Stopped {
             epoch: 1,
             step: rows,
@@ -85,7 +90,6 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
         });
         return Ok(());
     }
-    output.finish()?;
     let first_bad = counts
         .first_bad
         .map(|(line, fault)| format!("{}:{line}: {fault}", job.data.display()));

@@ -108,7 +108,7 @@ fn text_columns_are_left_out_and_named() {
     --- stdout
     trained on 447 rows in [time]: 2 epochs, settled
       on 53 rows held out:
-        log loss  0.4556  baseline 0.6925
+        log loss  0.4555  baseline 0.6925
         AUC  0.8746  baseline 0.5000
         accuracy  0.7736  baseline 0.6415
       memory: peak [size] of [size] ([source]), [OOM kills]
@@ -120,7 +120,7 @@ fn text_columns_are_left_out_and_named() {
     left out 1 column without numbers: remarks
     plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size]
     epoch 1/5 in [time]: training loss 0.6931
-    epoch 2/5 in [time]: training loss 0.2327 · log loss 0.4556 · AUC 0.8746 · accuracy 0.7736
+    epoch 2/5 in [time]: training loss 0.2327 · log loss 0.4555 · AUC 0.8746 · accuracy 0.7736
     "#);
     let trained = place.json("train data.csv --target y --memory 64MB");
     assert_eq!(trained["report"]["rows"]["used"], 500);

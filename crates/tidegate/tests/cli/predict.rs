@@ -281,3 +281,58 @@ fn outputs_that_cannot_be_written() {
         "a failure leaves it as it was"
     );
 }
+
+/// The words for missing values belong to the model: for the target, for the columns, and for later tables.
+#[test]
+fn words_for_missing_values_stay_with_the_model() {
+    let place = Place::new();
+    let rows: String = (0..400)
+        .map(|i| {
+            let a = f64::from(i) / 100.0;
+            let y = if i % 10 == 3 {
+                "-999".into()
+            } else {
+                format!("{:.3}", 2.0 * a)
+            };
+            format!("{a},{y}\n")
+        })
+        .collect();
+    place.write("t.csv", format!("a,y\n{rows}"));
+    let trained = place.ok("train t.csv --target y --missing -999 --holdout 0");
+    assert!(
+        trained.stdout.contains("left out 40 rows: without a target"),
+        "{}",
+        trained.stdout
+    );
+    place.write("q.csv", "a\n-999\n1.5\n");
+    let predicted = place.ok("predict last q.csv");
+    let first: f64 = predicted
+        .stdout
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((0.0..8.0).contains(&first), "{}", predicted.stdout);
+}
+
+/// Predictions never take the place of the data they are for, nor of a device.
+#[test]
+fn an_output_that_is_not_a_file_of_its_own() {
+    let place = Place::new();
+    let rows: String = (0..100).map(|i| format!("{i},{}\n", i * 2)).collect();
+    place.write("t.csv", format!("a,y\n{rows}"));
+    place.ok("train t.csv --target y");
+    let refused = place.run("predict last t.csv --output t.csv");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("would replace the data"),
+        "{}",
+        refused.stderr
+    );
+    place.ok("predict last t.csv --output /dev/null");
+    assert!(!std::path::Path::new("/dev/null").is_file());
+}

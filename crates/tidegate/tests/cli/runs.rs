@@ -188,7 +188,7 @@ fn one_run_shown() {
       AUC  0.9280  baseline 0.5000
       accuracy  0.8462  baseline 0.5577
     largest weights on standardised columns:
-      a  2.972
+      a  2.971
       b  -2.569
       c  0.1723
     epoch 1: training loss 0.6931

@@ -89,7 +89,7 @@ fn options_that_make_no_sense() {
     assert_snapshot!(refused("--delimiter ,,"), @r#"
     exit 2
     error: --delimiter ",," is not one ASCII character
-      hint: give a character such as --delimiter ';', or tab, comma, semicolon, pipe
+      hint: give a character such as --delimiter ';', or tab, space, comma, semicolon, pipe
     "#);
     assert_snapshot!(refused("--quote , --delimiter ,"), @r"
     exit 2
