@@ -21,7 +21,12 @@ fuzz_target!(|bytes: &[u8]| {
             holdout: Holdout::new(0.1, 0),
             start: None,
         };
-        let _ = table.pass(&pass, &ledger, |_| (), |_, (), _| Ok::<_, Error>(ControlFlow::Continue(())));
+        let _ = table.pass(
+            &pass,
+            &ledger,
+            |_| (),
+            |_, (), _| Ok::<_, Error>(ControlFlow::Continue(())),
+        );
     }
     assert_eq!(ledger.used(), 0);
 });

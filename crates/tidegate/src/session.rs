@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_memory::Host;
 use tidegate_runs::{Run, Store};
+use tidegate_train::sweep;
 
 use crate::{Error, Result};
 
@@ -25,6 +26,11 @@ impl Session {
             Ok(recovered) => (recovered, None),
             Err(error) => (Vec::new(), Some(error.into())),
         };
+        for run in &recovered {
+            let dir = store.run_dir(&run.id);
+            sweep(&dir.checkpoint());
+            sweep(&dir.model());
+        }
         Ok(Session {
             host,
             store,
