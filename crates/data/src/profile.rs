@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_memory::Holder;
 
 use crate::csv::blocks::{BlockReader, Cutter, Place, TextBuffer};
-use crate::csv::dialect::{self, first_rows};
+use crate::csv::dialect::{self, DELIMITERS, first_rows};
 use crate::csv::rows::{RowSink, unquote, walk_rows};
 use crate::csv::{Dialect, DialectOptions, PADDING};
 use crate::number::{Number, is_missing, parse_number};
@@ -118,7 +118,7 @@ pub fn profile(
     read_first(input, &dialect, holder, budget, &mut buffer)?;
     refuse_binary(input, &buffer)?;
     let (padded, end) = buffer.padded();
-    let widest = widest_row(&padded[..end], options.delimiter);
+    let widest = widest_row(padded, end, options);
     let _columns = holder
         .try_grant(widest * COLUMN_BYTES)
         .map_err(|source| Error::Columns {
@@ -256,12 +256,35 @@ fn refuse_binary(input: &Input, buffer: &TextBuffer) -> Result<()> {
     })
 }
 
-/// As many fields as the widest of the first lines could have, by any separator.
-fn widest_row(text: &[u8], delimiter: Option<u8>) -> u64 {
-    let separates = |byte: &&u8| matches!(byte, b',' | b';' | b'\t' | b'|') || Some(**byte) == delimiter;
-    let lines = text.split(|byte| *byte == b'\n').take(100);
-    let widest = lines.map(|line| line.iter().filter(separates).count()).max();
-    widest.unwrap_or(0) as u64 + 1
+/// The most fields that one of the first two rows has, by any separator that may be inferred.
+fn widest_row(padded: &[u8], end: usize, options: &DialectOptions) -> u64 {
+    struct Widest {
+        rows: usize,
+        fields: usize,
+    }
+    impl RowSink for Widest {
+        fn begin_row(&mut self, _line: u64) {}
+        fn field(&mut self, _column: usize, _bytes: &[u8]) {}
+        fn end_row(&mut self, fields: usize, _row: &[u8]) {
+            self.rows += 1;
+            if self.rows <= 2 {
+                self.fields = self.fields.max(fields);
+            }
+        }
+    }
+    let quote = options.quote.unwrap_or(Some(b'"'));
+    let delimiters = options.delimiter.map_or(DELIMITERS.to_vec(), |said| vec![said]);
+    let widths = delimiters.into_iter().map(|delimiter| {
+        let dialect = Dialect {
+            delimiter,
+            quote,
+            header: true,
+        };
+        let mut widest = Widest { rows: 0, fields: 1 };
+        walk_rows(padded, end, 1, &dialect, &mut widest);
+        widest.fields as u64
+    });
+    widths.max().unwrap_or(1)
 }
 
 /// Names from the header, made unique (`x`, `x.1`), or `column_1`, `column_2`, …

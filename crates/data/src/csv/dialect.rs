@@ -31,7 +31,8 @@ pub struct DialectOptions {
     pub header: Option<bool>,
 }
 
-const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
+/// Separators that are inferred, the likelier first.
+pub(crate) const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
 /// Rows looked at; fewer where they are wide, two at the least.
 const ROWS: usize = 100;
 const CELLS: usize = 20_000;
