@@ -9,6 +9,7 @@ use tidegate_runs::{NewRun, Outcome, Run, Status};
 use tidegate_train::{Report, sweep};
 use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
 
+use crate::job::check_path;
 use crate::worker::{Task, floor};
 use crate::{Error, Job, Result, Session};
 
@@ -57,6 +58,7 @@ fn start(
     let mut job = job.clone();
     // A run is told from anywhere, so its data is named from the root.
     job.data.path = std::path::absolute(&job.data.path).unwrap_or(job.data.path);
+    check_path(&job.data.path)?;
     let run = session.store.create(&NewRun {
         kind: "train".into(),
         name: job.name.clone(),

@@ -64,7 +64,11 @@ impl Task {
             what: "this program cannot find itself",
             source,
         })?;
-        let task = serde_json::to_string(self).expect("a task is plain data");
+        // Only a path that is not text cannot be passed on: a home or a folder with such a name.
+        let task = serde_json::to_string(self).map_err(|error| Error::Usage {
+            what: format!("a folder on the way cannot be named: {error}"),
+            hint: "work in a folder, and with a --home, whose name is UTF-8".into(),
+        })?;
         let mut job = tidegate_watch::Job::new(program, ["worker", &task]);
         job.hold_stops = true;
         Ok(job)
