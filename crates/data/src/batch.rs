@@ -1,19 +1,52 @@
 //! Encoded rows, ready for a model, in memory that was granted beforehand.
+//!
+//! A row has dense values, one for each place, and sparse ones: pairs of a place and a value, for encodings
+//! with many places of which a row uses few. Sparse values stay sparse: nothing here writes out their zeros.
+
+use std::collections::BTreeMap;
 
 use tidegate_memory::{Grant, Holder};
 
-use crate::{Fault, Result};
+use crate::{Error, Fault, Result};
 
-/// Rows of one block after encoding, in the order of the file.
+/// Rows of one piece after encoding, in the order of the source.
 pub struct Batch {
-    width: usize,
-    features: Vec<f32>,
+    width: Width,
+    dense: Vec<f32>,
+    /// Where the sparse values of each row end.
+    ends: Vec<u32>,
+    places: Vec<u32>,
+    values: Vec<f32>,
     targets: Vec<f64>,
     held_out: Vec<bool>,
     lines: Vec<u64>,
-    /// What happened to the rows of the block.
+    /// What happened to the rows of the piece.
     pub counts: RowCounts,
     grant: Grant,
+}
+
+/// How many values an encoded row has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Width {
+    pub dense: usize,
+    /// Places for sparse values.
+    pub sparse: usize,
+}
+
+impl std::ops::Add for Width {
+    type Output = Width;
+    fn add(self, other: Width) -> Width {
+        Width {
+            dense: self.dense + other.dense,
+            sparse: self.sparse + other.sparse,
+        }
+    }
+}
+
+impl Width {
+    pub fn total(&self) -> usize {
+        self.dense + self.sparse
+    }
 }
 
 /// How many rows were used and how many were left out, and why.
@@ -27,26 +60,49 @@ pub struct RowCounts {
     pub first_bad: Option<(u64, Fault)>,
     /// Rows left out because their target is missing.
     pub without_target: u64,
+    /// Rows left out because they were not asked for: by a condition, or by sampling.
+    pub not_asked: u64,
+    /// Values that are not what their column should hold, by column: how many, and the first with its line.
+    pub broken: BTreeMap<String, Broken>,
+}
+
+/// Values that broke the role of their column and were taken as missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    pub count: u64,
+    pub first: (u64, String),
 }
 
 impl RowCounts {
-    /// Adds the counts of a later part of the file.
+    /// Adds the counts of a later part of the source.
     pub fn add(&mut self, later: &RowCounts) {
         self.rows += later.rows;
         self.held_out += later.held_out;
         self.bad += later.bad;
         self.without_target += later.without_target;
+        self.not_asked += later.not_asked;
         if self.first_bad.is_none() {
             self.first_bad.clone_from(&later.first_bad);
+        }
+        for (column, broken) in &later.broken {
+            match self.broken.get_mut(column) {
+                Some(known) => known.count += broken.count,
+                None => {
+                    self.broken.insert(column.clone(), broken.clone());
+                }
+            }
         }
     }
 }
 
 impl Batch {
-    pub(crate) fn new(width: usize, holder: &Holder) -> Result<Batch> {
+    pub(crate) fn new(width: Width, holder: &Holder) -> Result<Batch> {
         Ok(Batch {
             width,
-            features: Vec::new(),
+            dense: Vec::new(),
+            ends: Vec::new(),
+            places: Vec::new(),
+            values: Vec::new(),
             targets: Vec::new(),
             held_out: Vec::new(),
             lines: Vec::new(),
@@ -55,49 +111,66 @@ impl Batch {
         })
     }
 
-    /// The bytes that a row takes.
-    pub fn row_bytes(width: usize) -> u64 {
-        (width * size_of::<f32>() + size_of::<f64>() + size_of::<bool>() + size_of::<u64>()) as u64
+    /// The bytes that a row takes with so many sparse values.
+    pub fn row_bytes(width: Width, sparse_values: f64) -> f64 {
+        let fixed = width.dense * size_of::<f32>()
+            + size_of::<u32>()
+            + size_of::<f64>()
+            + size_of::<bool>()
+            + size_of::<u64>();
+        fixed as f64 + sparse_values * Batch::SPARSE_BYTES as f64
     }
 
-    /// Makes room for `rows` rows; `false` when the budget refuses.
-    pub(crate) fn reserve(&mut self, rows: u64) -> bool {
-        if rows * Batch::row_bytes(self.width) <= self.grant.bytes() {
+    const SPARSE_BYTES: usize = size_of::<u32>() + size_of::<f32>();
+
+    /// Makes room for `rows` rows with `sparse_values` each; `false` when the budget refuses.
+    pub(crate) fn reserve(&mut self, rows: u64, sparse_values: f64) -> bool {
+        let sparse = (rows as f64 * sparse_values).ceil() as usize;
+        if rows as usize <= self.targets.capacity() && sparse <= self.places.capacity() {
             return true;
         }
-        // Blocks differ a little: some room to spare, so that few of them make a batch grow.
-        let rows = rows + rows / 8;
-        let more = rows * Batch::row_bytes(self.width) - self.grant.bytes();
-        if self.grant.try_grow(more).is_err() {
+        // Pieces differ a little: some room to spare, so that few of them make a batch grow.
+        let rows = (rows as usize + rows as usize / 8).max(self.targets.capacity());
+        let sparse = (sparse + sparse / 8).max(self.places.capacity());
+        let needed = Batch::row_bytes(self.width, 0.0) * rows as f64 + (sparse * Batch::SPARSE_BYTES) as f64;
+        if self
+            .grant
+            .try_grow((needed as u64).saturating_sub(self.grant.bytes()))
+            .is_err()
+        {
             return false;
         }
         self.clear();
-        let rows = rows as usize;
-        self.features.reserve_exact(rows * self.width);
-        self.targets.reserve_exact(rows);
-        self.held_out.reserve_exact(rows);
-        self.lines.reserve_exact(rows);
         // Written once here, so that memory is taken now and not little by little.
-        self.features.resize(rows * self.width, 1.0);
-        self.targets.resize(rows, 1.0);
-        self.held_out.resize(rows, true);
-        self.lines.resize(rows, 1);
-        self.clear();
+        fn fill<T: Clone>(cells: &mut Vec<T>, n: usize, value: T) {
+            cells.reserve_exact(n);
+            cells.resize(n, value);
+            cells.clear();
+        }
+        fill(&mut self.dense, rows * self.width.dense, 1.0);
+        fill(&mut self.ends, rows, 1);
+        fill(&mut self.targets, rows, 1.0);
+        fill(&mut self.held_out, rows, true);
+        fill(&mut self.lines, rows, 1);
+        fill(&mut self.places, sparse, 1);
+        fill(&mut self.values, sparse, 1.0);
         true
     }
 
     pub(crate) fn clear(&mut self) {
-        self.features.clear();
+        self.dense.clear();
+        self.ends.clear();
+        self.places.clear();
+        self.values.clear();
         self.targets.clear();
         self.held_out.clear();
         self.lines.clear();
         self.counts = RowCounts::default();
     }
 
-    /// Appends a row.
+    /// Appends a row whose values are written later.
     #[inline(always)]
-    pub(crate) fn push(&mut self, features: &[f32], line: u64, target: f64, held_out: bool) {
-        self.features.extend_from_slice(features);
+    pub(crate) fn push(&mut self, line: u64, target: f64, held_out: bool) {
         self.targets.push(target);
         self.held_out.push(held_out);
         self.lines.push(line);
@@ -105,7 +178,47 @@ impl Batch {
         self.counts.held_out += u64::from(held_out);
     }
 
-    pub fn width(&self) -> usize {
+    /// All dense values as zeros, to be written column by column.
+    pub(crate) fn dense_mut(&mut self) -> &mut [f32] {
+        self.dense.resize(self.targets.len() * self.width.dense, 0.0);
+        &mut self.dense
+    }
+
+    /// Appends a sparse value to the row at hand.
+    #[inline(always)]
+    pub(crate) fn push_sparse(&mut self, place: u32, value: f32) {
+        self.places.push(place);
+        self.values.push(value);
+    }
+
+    /// Ends the sparse values of a row. Rows of texts differ in length: where the room made beforehand does not
+    /// do, the budget is asked for more.
+    #[inline(always)]
+    pub(crate) fn end_sparse(&mut self, next_at_most: usize) -> Result<()> {
+        self.ends.push(self.places.len() as u32);
+        if self.places.len() + next_at_most > self.places.capacity() {
+            return self.grow_sparse(next_at_most);
+        }
+        Ok(())
+    }
+
+    /// Makes room for so many more sparse values.
+    #[cold]
+    pub(crate) fn grow_sparse(&mut self, more: usize) -> Result<()> {
+        let more = more.max(self.places.len() / 4 + 64);
+        let bytes = (self.places.len() + more).saturating_sub(self.places.capacity()) * Batch::SPARSE_BYTES;
+        self.grant
+            .try_grow(bytes as u64)
+            .map_err(|source| Error::Memory {
+                what: "the sparse values of a batch",
+                source: Box::new(source),
+            })?;
+        self.places.reserve_exact(more);
+        self.values.reserve_exact(more);
+        Ok(())
+    }
+
+    pub fn width(&self) -> Width {
         self.width
     }
 
@@ -114,33 +227,47 @@ impl Batch {
     }
 
     /// Puts a score of each row in the place of its target, for predictions.
-    pub fn score(&mut self, score: impl Fn(&[f32]) -> f64) {
-        for (features, target) in self
-            .features
-            .chunks_exact(self.width.max(1))
-            .zip(&mut self.targets)
-        {
-            *target = score(features);
+    pub fn score(&mut self, score: impl Fn(Row<'_>) -> f64) {
+        for i in 0..self.n_rows() {
+            let scored = score(self.row(i));
+            self.targets[i] = scored;
+        }
+    }
+
+    #[inline(always)]
+    pub fn row(&self, i: usize) -> Row<'_> {
+        let (start, end) = match self.ends.is_empty() {
+            true => (0, 0),
+            false => (
+                if i == 0 { 0 } else { self.ends[i - 1] as usize },
+                self.ends[i] as usize,
+            ),
+        };
+        Row {
+            dense: &self.dense[i * self.width.dense..(i + 1) * self.width.dense],
+            places: &self.places[start..end],
+            values: &self.values[start..end],
+            target: self.targets[i],
+            held_out: self.held_out[i],
+            line: self.lines[i],
         }
     }
 
     /// The rows in order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        (0..self.n_rows()).map(|i| Row {
-            features: &self.features[i * self.width..(i + 1) * self.width],
-            target: self.targets[i],
-            held_out: self.held_out[i],
-            line: self.lines[i],
-        })
+        (0..self.n_rows()).map(|i| self.row(i))
     }
 }
 
 /// One row of a [`Batch`].
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'b> {
-    pub features: &'b [f32],
+    pub dense: &'b [f32],
+    /// The places of the sparse values, counted from 0 behind the dense ones.
+    pub places: &'b [u32],
+    pub values: &'b [f32],
     pub target: f64,
     pub held_out: bool,
-    /// The line of the file on which the row starts.
+    /// Where the row stands: its line in a text file, otherwise its number; from 1.
     pub line: u64,
 }

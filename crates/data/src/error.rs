@@ -68,6 +68,14 @@ pub enum Error {
     },
     #[error("{}:{line}: a quoted field starts on this row and never ends", path.display())]
     UnclosedQuote { path: PathBuf, line: u64 },
+    #[error("{} and {} have different columns{}", first.display(), other.display(), drift(missing, extra))]
+    Drift {
+        first: PathBuf,
+        other: PathBuf,
+        /// Columns of the first that the other lacks, and those that only the other has.
+        missing: Vec<String>,
+        extra: Vec<String>,
+    },
     #[error("{}: there is no column {name:?}", path.display())]
     UnknownColumn {
         path: PathBuf,
@@ -121,18 +129,13 @@ pub enum Error {
 pub enum Fault {
     #[error("{found} fields where the table has {expected} columns")]
     Ragged { expected: usize, found: usize },
-    #[error("column {column:?}: {value:?} is not a number")]
-    NotANumber { column: String, value: String },
-    #[error("column {column:?}: {value:?} is infinite")]
-    Infinite { column: String, value: String },
     #[error("column {column:?}: bytes that are not UTF-8")]
     NotUtf8 { column: String },
-    #[error("target {column:?}: {value:?} is a third value beside {negative:?} and {positive:?}")]
-    ThirdValue {
+    #[error("target {column:?}: {value:?} is another value beside {}", quoted(known))]
+    OtherValue {
         column: String,
         value: String,
-        negative: String,
-        positive: String,
+        known: Vec<String>,
     },
     #[error("target {column:?}: {value:?} is not a number")]
     TargetNotANumber { column: String, value: String },
@@ -164,6 +167,9 @@ impl Error {
                     "give more --memory (at least {}), or check that the file has line ends",
                     format_bytes(bytes * 4)
                 )
+            }
+            Error::Drift { .. } => {
+                "name files with the same columns, or train on one kind of them at a time".into()
             }
             Error::UnknownColumn { columns, .. }
                 if columns.len() == 1 && columns[0].contains([',', ';', '\t', '|']) =>
@@ -216,6 +222,7 @@ impl Error {
             Error::NotFound { .. }
                 | Error::Directory { .. }
                 | Error::NotAFile { .. }
+                | Error::Drift { .. }
                 | Error::UnknownColumn { .. }
                 | Error::Columns { .. }
         )
@@ -242,13 +249,13 @@ impl Fault {
                 Fault::NotUtf8 { .. } => {
                     "convert the file (iconv -f latin1 -t utf-8), or leave such rows out: --bad-rows skip"
                 }
-                Fault::ThirdValue { value, negative, .. } if !(is_number(value) && is_number(negative)) => {
+                Fault::OtherValue { value, known, .. } if !(is_number(value) && known.iter().all(|known| is_number(known))) => {
                     "mend the value, or leave such rows out: --bad-rows skip"
                 }
-                Fault::ThirdValue { .. } => {
+                Fault::OtherValue { .. } => {
                     "if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip"
                 }
-                Fault::NotANumber { .. } | Fault::Infinite { .. } | Fault::TargetNotANumber { .. } => {
+                Fault::TargetNotANumber { .. } => {
                     "mend the value, name the word for missing values (--missing WORD), \
                      or leave such rows out: --bad-rows skip"
                 }
@@ -260,6 +267,23 @@ impl Fault {
 
 fn is_number(text: &str) -> bool {
     matches!(crate::parse_number(text.as_bytes()), crate::Number::Value(_))
+}
+
+/// What one file lacks and what it has beside.
+fn drift(missing: &[String], extra: &[String]) -> String {
+    let mut text = String::new();
+    if !missing.is_empty() {
+        text.push_str(&format!(": the second lacks {}", quoted(missing)));
+    }
+    if !extra.is_empty() {
+        let begin = if missing.is_empty() {
+            ": the second"
+        } else {
+            " and"
+        };
+        text.push_str(&format!("{begin} has {} beside", quoted(extra)));
+    }
+    text
 }
 
 /// A few names in quotes, and how many more there are.

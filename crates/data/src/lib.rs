@@ -11,6 +11,7 @@
 //!    encoded on several threads and reach the model in the order of the file.
 
 pub mod batch;
+pub mod chunk;
 pub mod csv;
 pub mod encode;
 mod error;
@@ -20,14 +21,18 @@ mod number;
 mod pass;
 mod pipeline;
 mod profile;
+pub mod sketch;
+pub mod source;
 pub mod table;
 pub mod target;
 
 pub use batch::Batch;
+pub use batch::RowCounts;
 pub use error::{Error, Fault, Result};
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};
-pub use pass::{Pass, PassOptions, PassPosition, RowCounts};
-pub use profile::{ColumnProfile, Profile, profile};
+pub use pass::{Pass, PassOptions};
+pub use profile::{ColumnProfile, Profile};
+pub use source::{Position, Source, SourceOptions};
 pub use table::{BadRows, Table, TableOptions};

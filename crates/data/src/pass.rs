@@ -1,18 +1,16 @@
-//! One pass over a table: blocks are encoded on several threads and reach the caller in order.
+//! One pass over a table: pieces are encoded on several threads and reach the caller in order.
 
 use std::ops::ControlFlow;
 
-use serde::{Deserialize, Serialize};
-use tidegate_memory::{Holder, Ledger};
+use tidegate_memory::Ledger;
 
-pub use crate::batch::RowCounts;
-use crate::csv::blocks::{BlockReader, Place, TextBuffer};
-use crate::csv::rows::{RowSink, unquote, walk_rows};
-use crate::number::{Number, parse_number};
+use crate::batch::Broken;
+use crate::chunk::{Chunk, shown};
+use crate::csv::blocks::TextBuffer;
 use crate::pipeline::{self, Slot, Stages};
-use crate::profile::{is_missing_or, is_word};
-use crate::target::{Label, Target, TargetValue};
-use crate::{BadRows, Batch, Compression, Error, Fault, Holdout, Result, Table};
+use crate::source::{Piece, Place, Reading, SourceReader};
+use crate::target::{Target, TargetValue};
+use crate::{BadRows, Batch, Error, Fault, Holdout, Position, Result, RowCounts, Table};
 
 /// How to read a table once.
 #[derive(Debug, Clone, Copy)]
@@ -21,19 +19,7 @@ pub struct PassOptions {
     pub threads: usize,
     pub holdout: Holdout,
     /// Where to start, instead of the first row.
-    pub start: Option<PassPosition>,
-}
-
-/// A place between two blocks: where a pass can be taken up again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassPosition {
-    /// Blocks before this place.
-    pub block: u64,
-    pub line: u64,
-    /// Bytes of decompressed text before this place.
-    pub offset: u64,
-    /// Bytes of the file read from disk so far.
-    pub consumed: u64,
+    pub start: Option<Position>,
 }
 
 /// The memory that a pass will ask the ledger for.
@@ -41,391 +27,245 @@ pub struct PassPosition {
 pub struct Pass {
     pub slots: usize,
     pub slot_bytes: u64,
+    /// What the reader holds beside the slots.
+    pub reader_bytes: u64,
+}
+
+impl Pass {
+    pub fn bytes(&self) -> u64 {
+        self.slots as u64 * self.slot_bytes + self.reader_bytes
+    }
+}
+
+/// Sizes of one slot: its piece, and what is made of it.
+struct SlotSize {
+    piece: u64,
+    out: u64,
 }
 
 impl Table {
     /// What a pass with so many threads needs: two slots a thread and one for the reader, as long as rows
     /// keep the size they have in the sample.
     pub fn pass_needs(&self, threads: usize) -> Pass {
-        let text = match self.input.compression() {
-            Compression::Plain => TextBuffer::bytes_needed().min(self.input.bytes()),
-            Compression::Gzip | Compression::Zstd => TextBuffer::bytes_needed(),
-        };
-        let rows = (text as f64 / self.row_text_bytes.max(1.0)).ceil() as u64;
-        // A quarter more rows than the sample says, for blocks of shorter rows.
-        let batch = (rows + rows / 4 + 1) * Batch::row_bytes(self.encoders.width());
+        let size = self.slot_size();
         Pass {
             slots: 2 * threads + 1,
-            slot_bytes: TextBuffer::bytes_needed() + batch,
+            slot_bytes: size.piece + size.out,
+            reader_bytes: self.source.piece_size(&self.reading).reader,
+        }
+    }
+
+    fn slot_size(&self) -> SlotSize {
+        let size = self.source.piece_size(&self.reading);
+        let row = Batch::row_bytes(self.encoders.width(), self.encoders.sparse_values());
+        SlotSize {
+            piece: size.text + size.texts + size.rows * Chunk::row_bytes(self.reading.wanted.len()),
+            out: (size.rows as f64 * row) as u64,
         }
     }
 
     /// What names, encoders and the places of the columns take.
     pub fn columns_bytes(&self) -> u64 {
-        self.columns.len() as u64 * 512
+        self.source.columns().len() as u64 * 512
     }
 
     /// Streams the table once. `map` runs on several threads, `reduce` on the calling one, in the order of
-    /// the file; it may stop the pass. Returns what became of the rows.
+    /// the source; it may stop the pass. Returns what became of the rows.
     pub fn pass<T, E>(
         &self,
         options: &PassOptions,
         ledger: &Ledger,
         map: impl Fn(&mut Batch) -> T + Sync,
-        mut reduce: impl FnMut(&mut Batch, T, PassPosition) -> Result<ControlFlow<()>, E>,
+        mut reduce: impl FnMut(&mut Batch, T, Position) -> Result<ControlFlow<()>, E>,
     ) -> Result<RowCounts, E>
     where
         T: Send,
         E: From<Error>,
     {
-        let (texts, batches) = (ledger.holder("text"), ledger.holder("batches"));
+        let batches = ledger.holder("batches");
         let new_batch = || Batch::new(self.encoders.width(), &batches);
-        let (reader, slots) = self.start(options, &texts, ledger, new_batch)?;
+        let (reader, slots) = self.start(&self.reading, options, ledger, self.slot_size(), new_batch)?;
+        let sparse_values = self.encoders.sparse_values();
         let mut counts = RowCounts::default();
         let stages = Stages {
-            prepare: |batch: &mut Batch, lines| batch.reserve(lines),
-            map: |place: &Place, padded: &[u8], end, batch: &mut Batch| {
-                self.encode(place, padded, end, batch, &options.holdout)?;
+            prepare: |batch: &mut Batch, rows| batch.reserve(rows, sparse_values),
+            map: |place: &Place, piece: &mut Piece, batch: &mut Batch| {
+                self.source.decode(place, &self.reading, piece)?;
+                self.encode(place, &piece.chunk, batch, &options.holdout)?;
                 Ok(map(batch))
             },
             reduce: |place: &Place, batch: &mut Batch, mapped| {
                 counts.add(&batch.counts);
-                reduce(batch, mapped, after(place))
+                reduce(batch, mapped, place.end())
             },
         };
         pipeline::run(reader, slots, options.threads, stages)?;
         Ok(counts)
     }
 
-    /// Streams the distinct values of the target, a few of each block.
-    pub(crate) fn target_values(
+    /// Streams chunks instead of batches: `map` makes something of each, `reduce` takes it in order.
+    pub(crate) fn chunks<T: Send>(
         &self,
-        options: &PassOptions,
+        reading: &Reading,
+        threads: usize,
         ledger: &Ledger,
-        mut seen: impl FnMut(Vec<String>) -> ControlFlow<()>,
+        map: impl Fn(&Place, &Chunk) -> Result<T> + Sync,
+        mut reduce: impl FnMut(T, Position) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let texts = ledger.holder("text");
-        let (reader, slots) = self.start(options, &texts, ledger, || Ok(()))?;
-        let column = self.target_column.unwrap_or(usize::MAX);
+        let options = PassOptions {
+            threads,
+            holdout: Holdout::new(0.0, 0),
+            start: None,
+        };
+        let size = self.source.piece_size(reading);
+        let piece = size.text + size.texts + size.rows * Chunk::row_bytes(reading.wanted.len());
+        let (reader, slots) = self.start(reading, &options, ledger, SlotSize { piece, out: 0 }, || Ok(()))?;
         let stages = Stages {
-            prepare: |_: &mut (), _lines| true,
-            map: |place: &Place, padded: &[u8], end, _: &mut ()| {
-                let mut sink = TargetValues {
-                    table: self,
-                    column,
-                    skip_first: self.skips_first(place),
-                    values: Vec::new(),
-                };
-                walk_rows(padded, end, place.line, &self.dialect, &mut sink);
-                Ok(sink.values)
+            prepare: |_: &mut (), _rows| true,
+            map: |place: &Place, piece: &mut Piece, _: &mut ()| {
+                self.source.decode(place, reading, piece)?;
+                map(place, &piece.chunk)
             },
-            reduce: |_: &Place, _: &mut (), values| Ok(seen(values)),
+            reduce: |place: &Place, _: &mut (), made| reduce(made, place.end()),
         };
         pipeline::run(reader, slots, options.threads, stages)
     }
 
     /// A reader at the start of the pass and as many slots as the budget allows, two at the least.
-    fn start<B>(
-        &self,
+    fn start<'a, B>(
+        &'a self,
+        reading: &'a Reading,
         options: &PassOptions,
-        texts: &Holder,
         ledger: &Ledger,
+        size: SlotSize,
         out: impl Fn() -> Result<B>,
-    ) -> Result<(BlockReader, Vec<Slot<B>>)> {
-        let needs = self.pass_needs(options.threads);
-        let start = options.start.map(|at| Place {
-            index: at.block,
-            line: at.line,
-            lines: 0,
-            offset: at.offset,
-            bytes: 0,
-            consumed: at.consumed,
-        });
-        let reader = BlockReader::new(&self.input, &self.dialect, texts, ledger.budget(), start)?;
-        let mut slots = vec![Slot {
-            text: TextBuffer::new(texts)?,
-            out: out()?,
-        }];
-        while slots.len() < needs.slots {
-            // The slots made so far will want their batches too.
-            let promised = slots.len() as u64 * (needs.slot_bytes - TextBuffer::bytes_needed());
-            if slots.len() >= 2 && ledger.free() < promised + needs.slot_bytes {
+    ) -> Result<(SourceReader<'a>, Vec<Slot<B>>)> {
+        let (texts, chunks) = (ledger.holder("text"), ledger.holder("rows"));
+        let is_text = self.source.piece_size(reading).text > 0;
+        let slot = || -> Result<Slot<B>> {
+            let text = is_text.then(|| TextBuffer::new(&texts)).transpose()?;
+            let chunk = Chunk::new(&reading.wanted, &reading.missing, &chunks)?;
+            Ok(Slot {
+                piece: Piece { text, chunk },
+                out: out()?,
+            })
+        };
+        let reader = self
+            .source
+            .read(reading, options.start.unwrap_or_default(), ledger)?;
+        let mut slots = vec![slot()?];
+        let taken_at_once = if is_text { TextBuffer::bytes_needed() } else { 0 };
+        while slots.len() < 2 * options.threads + 1 {
+            // The slots made so far will want the rest of their memory too.
+            let promised = slots.len() as u64 * (size.piece + size.out).saturating_sub(taken_at_once);
+            if slots.len() >= 2 && ledger.free() < promised + size.piece + size.out {
                 break;
             }
-            slots.push(Slot {
-                text: TextBuffer::new(texts)?,
-                out: out()?,
-            });
+            slots.push(slot()?);
         }
         Ok((reader, slots))
     }
 
-    fn skips_first(&self, place: &Place) -> bool {
-        place.index == 0 && self.dialect.header
+    /// Encodes the rows of a chunk into `batch`.
+    fn encode(&self, place: &Place, chunk: &Chunk, batch: &mut Batch, holdout: &Holdout) -> Result<()> {
+        batch.clear();
+        let chosen = self.choose_rows(place, chunk, batch, holdout)?;
+        let stride = self.encoders.width().dense;
+        let mut at = 0;
+        if stride > 0 {
+            let dense = batch.dense_mut();
+            for (feature, &column) in self.encoders.features.iter().zip(&self.feature_columns) {
+                feature
+                    .encoder
+                    .encode_dense(chunk, column, &chosen, dense, (at, stride));
+                at += feature.encoder.width().dense;
+            }
+        }
+        Ok(())
     }
 
-    /// Encodes the rows of a block into `batch`.
-    fn encode(
+    /// The rows of a chunk that are used, pushed to `batch` with their targets.
+    fn choose_rows(
         &self,
         place: &Place,
-        padded: &[u8],
-        end: usize,
+        chunk: &Chunk,
         batch: &mut Batch,
         holdout: &Holdout,
-    ) -> Result<()> {
-        batch.clear();
-        let mut outputs = vec![Output::Skip; self.columns.len()];
-        let mut at = 0;
-        for (feature, &column) in self.encoders.features.iter().zip(&self.feature_columns) {
-            let scale = feature.scale;
-            let flag = scale.flag_missing.then_some(at + 1);
-            outputs[column] = Output::Feature {
-                at,
-                flag,
-                mean: scale.mean,
-                inverse: 1.0 / scale.deviation,
-            };
-            at += scale.width();
-        }
-        if let Some(column) = self.target_column {
-            outputs[column] = Output::Target;
-        }
-        let mut encoding = Encoding {
-            table: self,
-            holdout,
-            outputs,
-            row: vec![0.0; batch.width()],
-            batch,
-            active: !self.skips_first(place),
-            usual_words: self.missing.is_empty(),
-            // Whole blocks are checked at once; only a block that fails is checked row by row.
-            check_utf8: std::str::from_utf8(&padded[..end]).is_err(),
-            line: 0,
-            target: None,
-            fault: None,
-            failed: None,
-        };
-        walk_rows(padded, end, place.line, &self.dialect, &mut encoding);
-        match encoding.failed {
-            Some((line, fault)) => Err(Error::BadRow {
-                path: self.input.path().into(),
-                line,
-                fault: fault.into(),
-            }),
-            None => Ok(()),
-        }
-    }
-}
-
-fn after(place: &Place) -> PassPosition {
-    PassPosition {
-        block: place.index + 1,
-        line: place.line + place.lines,
-        offset: place.offset + place.bytes,
-        consumed: place.consumed,
-    }
-}
-
-/// Where a column's value goes.
-#[derive(Clone, Copy)]
-enum Output {
-    Skip,
-    Feature {
-        at: usize,
-        flag: Option<usize>,
-        mean: f64,
-        inverse: f64,
-    },
-    Target,
-}
-
-/// Encodes the rows of one block.
-struct Encoding<'t> {
-    table: &'t Table,
-    holdout: &'t Holdout,
-    outputs: Vec<Output>,
-    batch: &'t mut Batch,
-    /// The encoded values of the row at hand.
-    row: Vec<f32>,
-    /// Fields are of interest: neither those of the header nor those behind a fatal row.
-    active: bool,
-    /// Only the usual words stand for missing values, none of which is a number.
-    usual_words: bool,
-    check_utf8: bool,
-    /// The row at hand: its line, its target, what is wrong with it.
-    line: u64,
-    target: Option<f64>,
-    fault: Option<Fault>,
-    /// The first bad row, where those are fatal.
-    failed: Option<(u64, Fault)>,
-}
-
-impl Encoding<'_> {
-    #[cold]
-    fn odd_value(&mut self, column: usize, field: &[u8], flag: Option<usize>) {
-        if is_missing_or(field, &self.table.missing) {
-            if let Some(flag) = flag {
-                self.row[flag] = 1.0;
+    ) -> Result<Vec<u32>> {
+        let counts = &mut batch.counts;
+        (counts.bad, counts.first_bad) = (chunk.bad, chunk.first_bad.clone());
+        for (at, column) in chunk.columns.iter().enumerate() {
+            if let (Some((row, value)), true) = (&column.first_broken, Some(at) != self.target_column) {
+                let broken = Broken {
+                    count: column.broken,
+                    first: (chunk.lines[*row], value.clone()),
+                };
+                counts.broken.insert(column.name.clone(), broken);
             }
-            return;
         }
-        let column = self.table.columns[column].clone();
-        let value = shown(field, self.table.dialect.quote);
-        let fault = match parse_number(field) {
-            Number::Infinite => Fault::Infinite { column, value },
-            _ => Fault::NotANumber { column, value },
+        let Some(target) = self.target_column else {
+            for line in &chunk.lines {
+                batch.push(*line, f64::NAN, false);
+            }
+            return Ok((0..chunk.n_rows() as u32).collect());
         };
-        self.fault.get_or_insert(fault);
+        let broken = &chunk.columns[target];
+        if let (BadRows::Fail, Some((row, value))) = (self.reading.bad_rows, &broken.first_broken) {
+            return Err(self.bad_target(place, chunk.lines[*row], value));
+        }
+        let mut chosen = Vec::with_capacity(chunk.n_rows());
+        let mut missing = 0;
+        for (row, &line) in chunk.lines.iter().enumerate() {
+            match self.encoders.target.value(chunk, target, row) {
+                TargetValue::Value(value) => {
+                    batch.push(line, value, holdout.contains(row_key(place, line)));
+                    chosen.push(row as u32);
+                }
+                TargetValue::Missing => missing += 1,
+                TargetValue::Other => {
+                    let value = match chunk.text(target, row) {
+                        Some(text) => shown(&String::from_utf8_lossy(text)),
+                        None => chunk.numbers(target)[row].to_string(),
+                    };
+                    if self.reading.bad_rows == BadRows::Fail {
+                        return Err(self.bad_target(place, line, &value));
+                    }
+                    batch.counts.bad += 1;
+                    batch
+                        .counts
+                        .first_bad
+                        .get_or_insert((line, self.target_fault(&value)));
+                }
+            }
+        }
+        // What is not a number reads as missing; the chunk knows how many there were.
+        if let Some((row, value)) = &broken.first_broken {
+            let fault = self.target_fault(value);
+            batch.counts.first_bad.get_or_insert((chunk.lines[*row], fault));
+        }
+        batch.counts.bad += broken.broken;
+        batch.counts.without_target += missing - broken.broken;
+        Ok(chosen)
     }
 
-    #[cold]
-    fn odd_target(&mut self, column: usize, field: &[u8], read: TargetValue) {
-        if read == TargetValue::Missing || is_missing_or(field, &self.table.missing) {
-            return;
-        }
-        let column = self.table.columns[column].clone();
-        let value = shown(field, self.table.dialect.quote);
-        let fault = match &self.table.encoders.target {
+    fn bad_target(&self, place: &Place, line: u64, value: &str) -> Error {
+        self.source.bad_row(place, line, self.target_fault(value))
+    }
+
+    fn target_fault(&self, value: &str) -> Fault {
+        let (column, value) = (self.encoders.target_column.clone(), value.to_string());
+        match &self.encoders.target {
             Target::Number { .. } => Fault::TargetNotANumber { column, value },
-            Target::Binary { negative, positive } => Fault::ThirdValue {
+            classes => Fault::OtherValue {
                 column,
                 value,
-                negative: negative.text.clone(),
-                positive: positive.text.clone(),
+                known: classes.labels().iter().map(|label| label.text.clone()).collect(),
             },
-        };
-        self.fault.get_or_insert(fault);
-    }
-
-    #[cold]
-    fn bad_row(&mut self, fault: Fault) {
-        match self.table.bad_rows {
-            BadRows::Fail => {
-                self.failed = Some((self.line, fault));
-                self.active = false;
-            }
-            BadRows::Skip => {
-                self.batch.counts.bad += 1;
-                self.batch.counts.first_bad.get_or_insert((self.line, fault));
-            }
-        }
-    }
-
-    /// The column that holds the first byte of `row` which is not UTF-8.
-    fn not_utf8(&self, row: &[u8]) -> Option<Fault> {
-        let error = std::str::from_utf8(row).err()?;
-        let separators =
-            memchr::memchr_iter(self.table.dialect.delimiter, &row[..error.valid_up_to()]).count();
-        let column = self.table.columns.get(separators).cloned().unwrap_or_default();
-        Some(Fault::NotUtf8 { column })
-    }
-}
-
-impl RowSink for Encoding<'_> {
-    #[inline(always)]
-    fn begin_row(&mut self, line: u64) {
-        if self.failed.is_some() {
-            return;
-        }
-        self.line = line;
-        self.target = None;
-        self.row.fill(0.0);
-    }
-
-    #[inline(always)]
-    fn field(&mut self, column: usize, bytes: &[u8]) {
-        if !self.active {
-            return;
-        }
-        match self.outputs.get(column) {
-            Some(&Output::Feature {
-                at,
-                flag,
-                mean,
-                inverse,
-            }) => match parse_number(bytes) {
-                Number::Value(value) if self.usual_words || !is_word(bytes, &self.table.missing) => {
-                    self.row[at] = ((value - mean) * inverse) as f32;
-                }
-                _ => self.odd_value(column, bytes, flag),
-            },
-            Some(Output::Target) => match self.table.encoders.target.read(bytes) {
-                TargetValue::Value(value) if self.usual_words || !is_word(bytes, &self.table.missing) => {
-                    self.target = Some(value);
-                }
-                read => self.odd_target(column, bytes, read),
-            },
-            _ => {}
-        }
-    }
-
-    #[inline(always)]
-    fn end_row(&mut self, fields: usize, row: &[u8]) {
-        if self.failed.is_some() {
-            return;
-        }
-        let mut fault = self.fault.take();
-        if !std::mem::replace(&mut self.active, true) {
-            return;
-        }
-        if fields != self.outputs.len() {
-            fault = Some(Fault::Ragged {
-                expected: self.outputs.len(),
-                found: fields,
-            });
-        }
-        if self.check_utf8 {
-            fault = self.not_utf8(row).or(fault);
-        }
-        if let Some(fault) = fault {
-            return self.bad_row(fault);
-        }
-        match (self.target, self.table.target_column) {
-            (Some(target), _) => {
-                let held_out = self.holdout.contains(self.line);
-                self.batch.push(&self.row, self.line, target, held_out);
-            }
-            (None, None) => self.batch.push(&self.row, self.line, f64::NAN, false),
-            (None, Some(_)) => self.batch.counts.without_target += 1,
         }
     }
 }
 
-/// A value as an error shows it: at most 40 characters.
-fn shown(field: &[u8], quote: Option<u8>) -> String {
-    let text = unquote(field, quote);
-    match text.char_indices().nth(40) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
-/// Collects distinct values of the target, two at most.
-struct TargetValues<'t> {
-    table: &'t Table,
-    column: usize,
-    skip_first: bool,
-    values: Vec<String>,
-}
-
-impl RowSink for TargetValues<'_> {
-    fn begin_row(&mut self, _line: u64) {}
-
-    fn field(&mut self, column: usize, bytes: &[u8]) {
-        if column != self.column
-            || self.skip_first
-            || self.values.len() >= 2
-            || is_missing_or(bytes, &self.table.missing)
-        {
-            return;
-        }
-        let value = unquote(bytes, self.table.dialect.quote);
-        if !self.values.iter().any(|known| Label::new(known).matches(bytes)) {
-            self.values.push(value);
-        }
-    }
-
-    fn end_row(&mut self, _fields: usize, _row: &[u8]) {
-        self.skip_first = false;
-    }
+/// A number for a row that no other row of the source has.
+pub(crate) fn row_key(place: &Place, line: u64) -> u64 {
+    line + ((place.start.part as u64) << 40)
 }

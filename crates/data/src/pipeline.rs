@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!            free slots ◀───────────────────────────────┐
-//!   reader ──▶ slot with text ──▶ mappers (threads) ──▶ reducer, in the order of the file
+//!   reader ──▶ slot with rows ──▶ mappers (threads) ──▶ reducer, in the order of the file
 //! ```
 //!
-//! A slot holds the text of a block and what the mapper makes of it. The number of slots bounds the memory
+//! A slot holds a piece of the source and what the mapper makes of it. The number of slots bounds the memory
 //! and is the backpressure: the reader waits for a free one. Slots are admitted in order, so the oldest
 //! block always has all it needs and the pipeline cannot wait on itself.
 
@@ -14,18 +14,18 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::csv::blocks::{BlockReader, Place, TextBuffer};
+use crate::source::{Piece, Place, SourceReader};
 use crate::{Error, Result};
 
 /// The memory of one block on its way.
 pub(crate) struct Slot<B> {
-    pub text: TextBuffer,
+    pub piece: Piece,
     pub out: B,
 }
 
 /// What is made of a block.
 pub(crate) struct Stages<P, M, R> {
-    /// Makes `out` large enough for so many lines, on the reader's thread; `false` when the budget refuses.
+    /// Makes `out` large enough for so many rows, on the reader's thread; `false` when the budget refuses.
     pub prepare: P,
     pub map: M,
     pub reduce: R,
@@ -35,7 +35,7 @@ pub(crate) struct Stages<P, M, R> {
 type Mapped<B, T> = (u64, Result<(Place, Slot<B>, Result<T>)>);
 
 pub(crate) fn run<B, T, P, M, R, E>(
-    reader: BlockReader,
+    reader: SourceReader<'_>,
     slots: Vec<Slot<B>>,
     threads: usize,
     stages: Stages<P, M, R>,
@@ -44,7 +44,7 @@ where
     B: Send,
     T: Send,
     P: FnMut(&mut B, u64) -> bool + Send,
-    M: Fn(&Place, &[u8], usize, &mut B) -> Result<T> + Sync,
+    M: Fn(&Place, &mut Piece, &mut B) -> Result<T> + Sync,
     R: FnMut(&Place, &mut B, T) -> Result<ControlFlow<()>, E>,
     E: From<Error>,
 {
@@ -56,7 +56,7 @@ where
     let (free, free_slots) = channel();
     let (filled, filled_slots) = channel();
     let (mapped, results) = channel::<Mapped<B, T>>();
-    let mut turn = reader.next_index();
+    let mut turn = reader.next_piece();
     let n_slots = slots.len();
     for slot in slots {
         // The receiver is in scope: this cannot fail.
@@ -78,9 +78,8 @@ where
             let (map, filled_slots) = (&map, &filled_slots);
             scope.spawn(move || {
                 while let Some((place, mut slot)) = next(filled_slots) {
-                    let (padded, end) = slot.text.padded();
-                    let made = map(&place, padded, end, &mut slot.out);
-                    if mapped.send((place.index, Ok((place, slot, made)))).is_err() {
+                    let made = map(&place, &mut slot.piece, &mut slot.out);
+                    if mapped.send((place.start.piece, Ok((place, slot, made)))).is_err() {
                         return;
                     }
                 }
@@ -115,8 +114,8 @@ fn next<B>(filled: &Mutex<Receiver<(Place, Slot<B>)>>) -> Option<(Place, Slot<B>
 }
 
 /// The reader's thread: fills free slots in order.
-struct Reading<B, T, P> {
-    reader: BlockReader,
+struct Reading<'s, B, T, P> {
+    reader: SourceReader<'s>,
     prepare: P,
     free: Receiver<Slot<B>>,
     filled: Sender<(Place, Slot<B>)>,
@@ -124,10 +123,10 @@ struct Reading<B, T, P> {
     n_slots: usize,
 }
 
-impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<B, T, P> {
+impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<'_, B, T, P> {
     fn run(mut self) {
         while let Ok(slot) = self.free.recv() {
-            let index = self.reader.next_index();
+            let index = self.reader.next_piece();
             match self.fill(slot) {
                 Ok(Some(filled)) => {
                     if self.filled.send(filled).is_err() {
@@ -158,12 +157,12 @@ impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<B, T, P> {
             *n_slots -= usize::from(others);
             others
         };
-        let Some(place) = reader.read(&mut slot.text, &mut make_room)? else {
+        let Some(place) = reader.read(&mut slot.piece, &mut make_room)? else {
             return Ok(None);
         };
         while !prepare(&mut slot.out, place.lines) {
             if !make_room() {
-                return Err(reader.too_large(&slot.text, place.line, false));
+                return Err(reader.too_large(&place));
             }
         }
         Ok(Some((place, slot)))

@@ -1,15 +1,18 @@
 //! A bounded look at a table before it is read: dialect, columns, which hold numbers, their moments.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use serde::{Deserialize, Serialize};
 use tidegate_memory::Holder;
 
-use crate::csv::blocks::{BlockReader, Cutter, Place, TextBuffer};
+use crate::chunk::parse_boolean;
+use crate::csv::blocks::{BlockReader, Cutter, TextBuffer};
 use crate::csv::dialect::{self, DELIMITERS, first_rows};
 use crate::csv::rows::{RowSink, unquote, walk_rows};
 use crate::csv::{Dialect, DialectOptions, PADDING};
 use crate::number::{Number, is_missing, parse_number};
+use crate::sketch::Moments;
+use crate::sketch::hash::hash;
+use crate::source::{Kind, Place, Position};
 use crate::{Compression, Error, Fault, Input, Result};
 
 /// Beside the first block, a plain file is looked at in this many places spread over it, so that a file
@@ -20,61 +23,120 @@ const PLACE_BYTES: usize = 64 << 10;
 const COLUMN_BYTES: u64 = 1024;
 /// Distinct values remembered of each column: enough to tell one, two and many.
 const DISTINCT: usize = 3;
+/// Distinct values counted of each column.
+const COUNTED: usize = 4096;
 
 /// What a sample of a table says about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    pub dialect: Dialect,
     pub columns: Vec<ColumnProfile>,
     /// Rows looked at, and the bytes they took.
     pub rows: u64,
     pub bytes: u64,
-    /// The whole file was looked at.
+    /// All rows were looked at.
     pub complete: bool,
 }
 
+impl Profile {
+    /// Adds a look at another part of the same table.
+    pub fn add(&mut self, other: &Profile) {
+        for column in &mut self.columns {
+            if let Some(other) = other.columns.iter().find(|other| other.name == column.name) {
+                column.add(other);
+            }
+        }
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.complete &= other.complete;
+    }
+}
+
 /// What a sample says about a column.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ColumnProfile {
     pub name: String,
+    /// What the source declares.
+    pub kind: Kind,
     pub numbers: u64,
     pub missing: u64,
     pub text: u64,
-    /// Mean of the numbers.
-    pub mean: f64,
-    squares: f64,
+    /// Of the numbers, those without a fraction; of all values, those that are truths.
+    pub integers: u64,
+    pub booleans: u64,
+    pub moments: Moments,
+    /// Bytes and words of the texts.
+    pub text_bytes: u64,
+    pub words: u64,
     /// The first distinct values, at most three.
     pub distinct: Vec<String>,
     /// The line of the first text value, where known.
     pub first_text: Option<(u64, String)>,
+    /// Hashes of the distinct values, as long as they are few.
+    seen: BTreeSet<u64>,
+    /// More values than `seen` holds.
+    many: bool,
+    /// Every number was larger than the one before: the mark of a row number.
+    pub rising: bool,
 }
 
 impl ColumnProfile {
+    pub fn new(name: &str, kind: Kind) -> ColumnProfile {
+        ColumnProfile {
+            name: name.into(),
+            kind,
+            rising: true,
+            ..ColumnProfile::default()
+        }
+    }
+
     /// Whether the column is one of numbers: a stray word in twenty values is a fault of the row, more of
     /// them a column of text.
     pub fn is_numeric(&self) -> bool {
         self.numbers > 0 && self.text * 20 <= self.numbers + self.text
     }
 
-    pub fn variance(&self) -> f64 {
-        if self.numbers > 1 {
-            self.squares / (self.numbers - 1) as f64
-        } else {
-            0.0
-        }
+    /// Values that are there.
+    pub fn values(&self) -> u64 {
+        self.numbers + self.text
     }
 
-    /// Takes in one value; Welford's update of the moments.
-    fn look(&mut self, field: &[u8], line: Option<u64>, words: &[String], quote: Option<u8>) {
+    /// How many distinct values the sample has; `None` when there are more than were counted.
+    pub fn n_distinct(&self) -> Option<u64> {
+        (!self.many).then_some(self.seen.len() as u64)
+    }
+
+    pub fn variance(&self) -> f64 {
+        self.moments.variance()
+    }
+
+    fn add(&mut self, other: &ColumnProfile) {
+        self.numbers += other.numbers;
+        self.missing += other.missing;
+        self.text += other.text;
+        self.integers += other.integers;
+        self.booleans += other.booleans;
+        self.moments.merge(&other.moments);
+        self.text_bytes += other.text_bytes;
+        self.words += other.words;
+        for value in &other.distinct {
+            self.remember(value.as_bytes(), None, |text| text == value);
+        }
+        self.many |= other.many;
+        for hash in &other.seen {
+            self.see(*hash);
+        }
+        self.rising &= other.rising;
+    }
+
+    /// Takes in one value that stands as text; `words` are the user's own for missing.
+    pub(crate) fn look(&mut self, field: &[u8], line: Option<u64>, words: &[String], quote: Option<u8>) {
         match parse_number(field) {
             Number::Missing => self.missing += 1,
             // A number may be the user's word for missing: -999 and the like.
             Number::Value(_) if is_word(field, words) => self.missing += 1,
             Number::Value(value) => {
-                self.numbers += 1;
-                let delta = value - self.mean;
-                self.mean += delta / self.numbers as f64;
-                self.squares += delta * (value - self.mean);
+                self.look_at_number(value);
+                self.booleans += u64::from(parse_boolean(field).is_some());
                 self.remember(field, quote, |text| {
                     parse_number(text.as_bytes()) == Number::Value(value)
                 });
@@ -83,11 +145,47 @@ impl ColumnProfile {
             Number::Text if is_word(field, words) => self.missing += 1,
             Number::Text => {
                 self.text += 1;
+                self.booleans += u64::from(parse_boolean(field).is_some());
+                self.text_bytes += field.len() as u64;
+                self.words += field
+                    .split(|byte| byte.is_ascii_whitespace())
+                    .filter(|word| !word.is_empty())
+                    .count() as u64;
+                self.see(hash(field.trim_ascii()));
                 if let (None, Some(line)) = (&self.first_text, line) {
                     self.first_text = Some((line, unquote(field, quote)));
                 }
                 self.remember(field, quote, |text| text == unquote(field, quote));
             }
+        }
+    }
+
+    /// Takes in one value that stands as a number; NaN is missing.
+    pub(crate) fn look_at_typed(&mut self, value: f64) {
+        if value.is_nan() {
+            self.missing += 1;
+        } else if value.is_infinite() {
+            self.numbers += 1;
+        } else {
+            self.look_at_number(value);
+            let text = value.to_string();
+            self.remember(text.as_bytes(), None, |known| known == text);
+        }
+    }
+
+    fn look_at_number(&mut self, value: f64) {
+        self.numbers += 1;
+        self.integers += u64::from(value.fract() == 0.0);
+        self.rising &= self.moments.count == 0 || value > self.moments.max;
+        self.moments.push(value);
+        self.see(hash(&value.to_bits().to_le_bytes()));
+    }
+
+    fn see(&mut self, hash: u64) {
+        if self.seen.len() < COUNTED {
+            self.seen.insert(hash);
+        } else {
+            self.many |= !self.seen.contains(&hash);
         }
     }
 
@@ -98,16 +196,24 @@ impl ColumnProfile {
     }
 }
 
-/// Looks at a bounded sample of the file. `names` are columns that the user spoke of, `words` the user's
-/// own words for missing values.
-pub fn profile(
-    input: &Input,
-    options: &DialectOptions,
-    names: &[&str],
-    words: &[String],
-    holder: &Holder,
-    budget: u64,
-) -> Result<Profile> {
+/// How to look at a file.
+pub(crate) struct Look<'l> {
+    pub options: &'l DialectOptions,
+    /// Columns that the user spoke of.
+    pub names: &'l [&'l str],
+    /// The user's own words for missing values.
+    pub missing: &'l [String],
+    pub budget: u64,
+}
+
+/// Looks at a bounded sample of a CSV file.
+pub(crate) fn look_at_csv(input: &Input, look: &Look, holder: &Holder) -> Result<(Dialect, Profile)> {
+    let Look {
+        options,
+        names,
+        missing: words,
+        budget,
+    } = *look;
     let mut buffer = TextBuffer::new(holder)?;
     // The dialect decides where rows end and the first rows decide the dialect: the usual one serves for a first
     // look, and the sample proper is read in the dialect found.
@@ -143,10 +249,7 @@ pub fn profile(
         words,
         columns: columns
             .into_iter()
-            .map(|name| ColumnProfile {
-                name,
-                ..ColumnProfile::default()
-            })
+            .map(|name| ColumnProfile::new(&name, Kind::Untyped))
             .collect(),
         skip_first: dialect.header,
         lines_known: true,
@@ -161,7 +264,7 @@ pub fn profile(
     let mut lines = 0;
     let complete = loop {
         let (padded, end) = buffer.padded();
-        walk_rows(padded, end, place.line, &dialect, &mut sample);
+        walk_rows(padded, end, place.start.line, &dialect, &mut sample);
         lines += place.lines;
         // Rows larger than a block leave the first block with the header alone.
         let enough = sample.rows_seen > u64::from(dialect.header);
@@ -206,13 +309,13 @@ pub fn profile(
             }
         });
     }
-    Ok(Profile {
-        dialect,
+    let profile = Profile {
         columns: sample.columns,
         rows: sample.rows,
         bytes: sample.bytes,
         complete,
-    })
+    };
+    Ok((dialect, profile))
 }
 
 fn read_first(
@@ -222,7 +325,7 @@ fn read_first(
     budget: u64,
     buffer: &mut TextBuffer,
 ) -> Result<(BlockReader, Place)> {
-    let mut reader = BlockReader::new(input, dialect, holder, budget, None)?;
+    let mut reader = BlockReader::new(input, dialect, holder, budget, Position::default())?;
     let place = reader.read(buffer, &mut || false)?;
     let place = place.ok_or_else(|| Error::Empty {
         path: input.path().into(),

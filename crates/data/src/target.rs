@@ -1,9 +1,11 @@
 //! The column to predict: a number, or one of two values.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
-use crate::csv::rows::unquote;
-use crate::number::{Number, is_missing, parse_number};
+use crate::chunk::{Chunk, Read};
+use crate::number::{Number, parse_number};
 use crate::profile::ColumnProfile;
 
 /// What is predicted.
@@ -12,6 +14,7 @@ use crate::profile::ColumnProfile;
 pub enum Task {
     Regression,
     Binary,
+    Multiclass,
 }
 
 /// How the target becomes a number.
@@ -22,9 +25,14 @@ pub enum Target {
     Number { mean: f64, deviation: f64 },
     /// 0 for `negative`, 1 for `positive`.
     Binary { negative: Label, positive: Label },
+    /// The index among the values, which are in order.
+    Classes { labels: Vec<Label> },
 }
 
-/// One of the two values of a binary target, compared as a number where it is one (`1`, `1.0`).
+/// Most values that a target may have and be one of classes.
+pub const MOST_CLASSES: usize = 1000;
+
+/// One of the values of a target of classes, compared as a number where it is one (`1`, `1.0`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     pub text: String,
@@ -34,7 +42,8 @@ pub struct Label {
 impl Label {
     pub fn new(text: &str) -> Label {
         let number = match parse_number(text.as_bytes()) {
-            Number::Value(value) => Some(value),
+            // No negative zero: it is equal to zero and would not be found.
+            Number::Value(value) => Some(value + 0.0),
             _ => None,
         };
         Label {
@@ -43,25 +52,26 @@ impl Label {
         }
     }
 
-    /// Whether the label stands for this field: the same number, or the same text.
-    pub(crate) fn matches(&self, field: &[u8]) -> bool {
-        if self.text.as_bytes() == field {
-            return true;
-        }
-        match (self.number, parse_number(field)) {
-            (Some(number), Number::Value(value)) => number == value,
-            _ => self.text.as_bytes() == field.trim_ascii() || self.text == unquote(field, Some(b'"')),
+    /// Whether both stand for one value: the same number (`1`, `1.0`), or the same text.
+    pub(crate) fn is_same(&self, other: &Label) -> bool {
+        self.text == other.text || (self.number.is_some() && self.number == other.number)
+    }
+
+    fn compare(&self, other: &Label) -> Ordering {
+        match (self.number, other.number) {
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            _ => self.text.cmp(&other.text),
         }
     }
 }
 
-/// What a field of the target column holds.
+/// What a cell of the target column holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TargetValue {
+pub(crate) enum TargetValue {
     Value(f64),
     Missing,
-    NotANumber,
-    ThirdValue,
+    /// Neither a number to predict nor one of the values.
+    Other,
 }
 
 impl Target {
@@ -69,18 +79,30 @@ impl Target {
         match self {
             Target::Number { .. } => Task::Regression,
             Target::Binary { .. } => Task::Binary,
+            Target::Classes { .. } => Task::Multiclass,
         }
     }
 
-    /// A binary target with the smaller (or alphabetically first) value as the negative one.
-    pub(crate) fn binary(a: &str, b: &str) -> Target {
-        let (a, b) = (Label::new(a), Label::new(b));
-        let in_order = match (a.number, b.number) {
-            (Some(x), Some(y)) => x <= y,
-            _ => a.text <= b.text,
-        };
-        let (negative, positive) = if in_order { (a, b) } else { (b, a) };
-        Target::Binary { negative, positive }
+    /// The values of a target of classes, in order; empty for a number.
+    pub fn labels(&self) -> Vec<&Label> {
+        match self {
+            Target::Number { .. } => Vec::new(),
+            Target::Binary { negative, positive } => vec![negative, positive],
+            Target::Classes { labels } => labels.iter().collect(),
+        }
+    }
+
+    /// Classes by their values: numbers in their order, then texts in theirs.
+    pub(crate) fn classes(values: &[String]) -> Target {
+        let mut labels: Vec<Label> = values.iter().map(|value| Label::new(value)).collect();
+        if labels.iter().any(|label| label.number.is_none()) {
+            labels.iter_mut().for_each(|label| label.number = None);
+        }
+        labels.sort_by(Label::compare);
+        match <[Label; 2]>::try_from(labels) {
+            Ok([negative, positive]) => Target::Binary { negative, positive },
+            Err(labels) => Target::Classes { labels },
+        }
     }
 
     pub(crate) fn number(profile: &ColumnProfile) -> Target {
@@ -91,31 +113,53 @@ impl Target {
             1.0
         };
         Target::Number {
-            mean: profile.mean,
+            mean: profile.moments.mean,
             deviation,
         }
     }
 
+    /// How the column is read: as numbers where all its values are.
+    pub(crate) fn read_as(&self) -> Read {
+        let numbers = self.labels().iter().all(|label| label.number.is_some());
+        if numbers { Read::Number } else { Read::Text }
+    }
+
+    /// The value of a row of a chunk in which the target is `column`.
     #[inline]
-    pub fn read(&self, field: &[u8]) -> TargetValue {
-        match self {
-            Target::Number { .. } => match parse_number(field) {
-                Number::Value(value) => TargetValue::Value(value),
-                Number::Missing => TargetValue::Missing,
-                Number::Infinite | Number::Text => TargetValue::NotANumber,
+    pub(crate) fn value(&self, chunk: &Chunk, column: usize, row: usize) -> TargetValue {
+        match chunk.columns[column].read {
+            Read::Text => match chunk.text(column, row) {
+                None => TargetValue::Missing,
+                Some(text) => self.index(|label| label.text.as_bytes().cmp(text)),
             },
-            Target::Binary { negative, positive } => {
-                if negative.matches(field) {
-                    TargetValue::Value(0.0)
-                } else if positive.matches(field) {
-                    TargetValue::Value(1.0)
-                } else if is_missing(field) {
-                    TargetValue::Missing
-                } else {
-                    TargetValue::ThirdValue
+            Read::Number | Read::Boolean => {
+                let number = chunk.numbers(column)[row];
+                if number.is_nan() {
+                    return TargetValue::Missing;
                 }
+                if let Target::Number { .. } = self {
+                    return TargetValue::Value(number);
+                }
+                self.index(|label| label.number.unwrap_or(f64::NAN).total_cmp(&(number + 0.0)))
             }
         }
+    }
+
+    #[inline]
+    fn index(&self, compare: impl Fn(&Label) -> Ordering) -> TargetValue {
+        let found = match self {
+            Target::Number { .. } => None,
+            Target::Binary { negative, positive } => {
+                let found = |label: &Label| compare(label) == Ordering::Equal;
+                if found(negative) {
+                    Some(0)
+                } else {
+                    found(positive).then_some(1)
+                }
+            }
+            Target::Classes { labels } => labels.binary_search_by(compare).ok(),
+        };
+        found.map_or(TargetValue::Other, |index| TargetValue::Value(index as f64))
     }
 }
 
@@ -124,32 +168,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_values_in_their_order() {
-        let check = |a: &str, b: &str, negative: &str, positive: &str| {
-            let Target::Binary {
-                negative: n,
-                positive: p,
-            } = Target::binary(a, b)
-            else {
-                panic!()
-            };
-            assert_eq!((n.text.as_str(), p.text.as_str()), (negative, positive));
+    fn values_in_their_order() {
+        let check = |values: &[&str], expected: &[&str]| {
+            let values: Vec<String> = values.iter().map(|value| value.to_string()).collect();
+            let target = Target::classes(&values);
+            let texts: Vec<&str> = target.labels().iter().map(|label| label.text.as_str()).collect();
+            assert_eq!(texts, expected);
         };
-        check("1", "0", "0", "1");
-        check("10", "9", "9", "10");
-        check("yes", "no", "no", "yes");
-        check("True", "False", "False", "True");
-    }
-
-    #[test]
-    fn labels_are_read_as_people_write_them() {
-        let target = Target::binary("0", "1");
-        assert_eq!(target.read(b"1.0"), TargetValue::Value(1.0));
-        assert_eq!(target.read(b" 0"), TargetValue::Value(0.0));
-        assert_eq!(target.read(b"NA"), TargetValue::Missing);
-        assert_eq!(target.read(b"2"), TargetValue::ThirdValue);
-        let target = Target::binary("say \"no\"", "yes");
-        assert_eq!(target.read(b"say \"\"no\"\""), TargetValue::Value(0.0));
-        assert_eq!(target.read(b" yes "), TargetValue::Value(1.0));
+        check(&["1", "0"], &["0", "1"]);
+        check(&["10", "9"], &["9", "10"]);
+        check(&["yes", "no"], &["no", "yes"]);
+        check(&["10", "9", "-1"], &["-1", "9", "10"]);
+        check(&["b", "c", "a"], &["a", "b", "c"]);
     }
 }

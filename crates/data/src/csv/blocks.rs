@@ -8,24 +8,11 @@ use tidegate_memory::{Grant, Holder};
 use super::scan::Scanner;
 use super::{Dialect, PADDING};
 use crate::input::{Input, Text};
+use crate::source::{Place, Position};
 use crate::{Error, Result};
 
 /// Text read for a block before it is cut at the last row end. Rows larger than this make larger blocks.
 pub(crate) const BLOCK_BYTES: usize = 1 << 20;
-
-/// Where a block stands in its file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub index: u64,
-    /// The first row starts on this line.
-    pub line: u64,
-    pub lines: u64,
-    /// The block starts here in the decompressed text.
-    pub offset: u64,
-    pub bytes: u64,
-    /// Bytes of the file on disk that were read when this block was complete.
-    pub consumed: u64,
-}
 
 /// A reusable buffer for the text of one block, granted by the ledger.
 pub(crate) struct TextBuffer {
@@ -73,29 +60,26 @@ pub(crate) struct BlockReader {
     /// The part of the last buffer behind its last whole row.
     carry: Vec<u8>,
     carry_grant: Grant,
-    next: Place,
+    /// Where the next block starts.
+    next: Position,
     ended: bool,
     input: Input,
     budget: u64,
 }
 
 impl BlockReader {
-    /// Starts at the first row, or at `start`, the place of a block seen before.
+    /// Starts at the first row, or at `start`, the end of a block seen before.
     pub(crate) fn new(
         input: &Input,
         dialect: &Dialect,
         holder: &Holder,
         budget: u64,
-        start: Option<Place>,
+        start: Position,
     ) -> Result<BlockReader> {
-        let next = start.unwrap_or(Place {
-            index: 0,
-            line: 1,
-            lines: 0,
-            offset: 0,
-            bytes: 0,
-            consumed: 0,
-        });
+        let next = Position {
+            line: start.line.max(1),
+            ..start
+        };
         let mut text = input.text(holder)?;
         text.skip(next.offset)?;
         Ok(BlockReader {
@@ -108,11 +92,6 @@ impl BlockReader {
             input: input.clone(),
             budget,
         })
-    }
-
-    /// The index of the block that [`BlockReader::read`] returns next.
-    pub(crate) fn next_index(&self) -> u64 {
-        self.next.index
     }
 
     /// Whether there is text behind the blocks read so far.
@@ -187,12 +166,13 @@ impl BlockReader {
         }
         self.carry.extend_from_slice(rest);
         buffer.len = cut;
-        let mut place = self.next;
-        place.lines = memchr::memchr_iter(b'\n', &buffer.bytes[..cut]).count() as u64;
-        self.next.index += 1;
-        self.next.line += place.lines;
-        place.bytes = cut as u64;
-        self.next.offset += place.bytes;
+        let place = Place {
+            start: self.next,
+            lines: memchr::memchr_iter(b'\n', &buffer.bytes[..cut]).count() as u64,
+            length: cut as u64,
+            consumed: self.next.consumed,
+        };
+        self.next = place.end();
         Ok(place)
     }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod blocks;
 pub mod dialect;
+pub(crate) mod part;
 pub mod rows;
 mod scan;
 

@@ -1,0 +1,264 @@
+//! A CSV file as a part of a source: blocks of text, decoded into chunks on several threads.
+
+use std::path::Path;
+
+use tidegate_memory::Ledger;
+
+use super::blocks::{BlockReader, TextBuffer};
+use super::rows::{RowSink, walk_rows};
+use super::{Dialect, DialectOptions};
+use crate::chunk::{Chunk, Read};
+use crate::profile::{Look, Profile, look_at_csv};
+use crate::source::{Kind, Part, Piece, PieceSize, Pieces, Place, Position, Reading, SourceColumn};
+use crate::{BadRows, Compression, Error, Fault, Input, Result};
+
+/// A CSV file with the dialect that its first rows show.
+pub(crate) struct CsvPart {
+    input: Input,
+    dialect: Dialect,
+    columns: Vec<SourceColumn>,
+    /// A look at the file, taken when it was opened: dialect and columns come from it.
+    profile: Profile,
+}
+
+impl CsvPart {
+    /// Looks at the file. `names` are columns that the user spoke of.
+    pub(crate) fn open(
+        input: Input,
+        options: &DialectOptions,
+        names: &[&str],
+        missing: &[String],
+        ledger: &Ledger,
+    ) -> Result<CsvPart> {
+        let look = Look {
+            options,
+            names,
+            missing,
+            budget: ledger.budget(),
+        };
+        let (dialect, profile) = look_at_csv(&input, &look, &ledger.holder("sample"))?;
+        let column = |name: &String| SourceColumn {
+            name: name.clone(),
+            kind: Kind::Untyped,
+        };
+        Ok(CsvPart {
+            columns: profile.columns.iter().map(|look| column(&look.name)).collect(),
+            input,
+            dialect,
+            profile,
+        })
+    }
+
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    fn row_text_bytes(&self) -> f64 {
+        self.profile.bytes as f64 / self.profile.rows.max(1) as f64
+    }
+}
+
+impl Part for CsvPart {
+    fn path(&self) -> &Path {
+        self.input.path()
+    }
+
+    fn columns(&self) -> &[SourceColumn] {
+        &self.columns
+    }
+
+    fn bytes(&self) -> u64 {
+        self.input.bytes()
+    }
+
+    fn n_rows(&self) -> Option<u64> {
+        self.profile.complete.then_some(self.profile.rows)
+    }
+
+    fn rows_guess(&self) -> Option<u64> {
+        let plain = self.input.compression() == Compression::Plain;
+        self.n_rows().or_else(|| {
+            (plain && self.profile.rows > 0)
+                .then(|| (self.input.bytes() as f64 / self.row_text_bytes()) as u64)
+        })
+    }
+
+    fn fingerprint(&self) -> Result<u64> {
+        self.input.fingerprint()
+    }
+
+    fn piece_size(&self, reading: &Reading) -> PieceSize {
+        let text = match self.input.compression() {
+            Compression::Plain => TextBuffer::bytes_needed().min(self.input.bytes()),
+            Compression::Gzip | Compression::Zstd => TextBuffer::bytes_needed(),
+        };
+        let rows = (text as f64 / self.row_text_bytes().max(1.0)).ceil() as u64;
+        let has_texts = reading.wanted.iter().any(|wanted| wanted.read == Read::Text);
+        PieceSize {
+            text: TextBuffer::bytes_needed(),
+            // A quarter more rows than the sample says, for blocks of shorter rows.
+            rows: rows + rows / 4 + 1,
+            texts: if has_texts { text } else { 0 },
+            reader: 0,
+        }
+    }
+
+    fn profile(&self, _reading: &Reading, _ledger: &Ledger) -> Result<Profile> {
+        Ok(self.profile.clone())
+    }
+
+    fn read<'a>(
+        &'a self,
+        _reading: &'a Reading,
+        start: Position,
+        ledger: &Ledger,
+    ) -> Result<Box<dyn Pieces + 'a>> {
+        let holder = ledger.holder("text");
+        let blocks = BlockReader::new(&self.input, &self.dialect, &holder, ledger.budget(), start)?;
+        Ok(Box::new(CsvPieces { blocks }))
+    }
+
+    fn decode(&self, place: &Place, reading: &Reading, piece: &mut Piece) -> Result<()> {
+        let Piece { text, chunk } = piece;
+        let Some(text) = text else { return Ok(()) };
+        let (padded, end) = text.padded();
+        chunk.clear();
+        let mut places = vec![None; self.columns.len()];
+        for (at, wanted) in reading.wanted.iter().enumerate() {
+            if let Some(column) = self.columns.iter().position(|column| column.name == wanted.name) {
+                places[column] = Some(at);
+            }
+        }
+        let quote = self
+            .dialect
+            .quote
+            .filter(|quote| memchr::memchr(*quote, &padded[..end]).is_some());
+        let mut rows = Rows {
+            part: self,
+            bad_rows: reading.bad_rows,
+            places: &places,
+            quote,
+            chunk,
+            active: !(place.start.line == 1 && self.dialect.header),
+            // Whole blocks are checked at once; only a block that fails is checked row by row.
+            check_utf8: std::str::from_utf8(&padded[..end]).is_err(),
+            line: 0,
+            failed: None,
+        };
+        walk_rows(padded, end, place.start.line, &self.dialect, &mut rows);
+        match rows.failed {
+            Some((line, fault)) => Err(Error::BadRow {
+                path: self.path().into(),
+                line,
+                fault: fault.into(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+struct CsvPieces {
+    blocks: BlockReader,
+}
+
+impl Pieces for CsvPieces {
+    fn read(&mut self, piece: &mut Piece, make_room: &mut dyn FnMut() -> bool) -> Result<Option<Place>> {
+        let Piece {
+            text: Some(text),
+            chunk,
+        } = piece
+        else {
+            return Ok(None);
+        };
+        let Some(place) = self.blocks.read(text, make_room)? else {
+            return Ok(None);
+        };
+        while !chunk.reserve(place.lines, place.length) {
+            if !make_room() {
+                return Err(self.blocks.too_large(text, place.start.line, false));
+            }
+        }
+        Ok(Some(place))
+    }
+}
+
+/// Takes the rows of one block into a chunk.
+struct Rows<'t> {
+    part: &'t CsvPart,
+    bad_rows: BadRows,
+    /// Where the cells of each column go.
+    places: &'t [Option<usize>],
+    /// Set where the block holds quotes.
+    quote: Option<u8>,
+    chunk: &'t mut Chunk,
+    /// Fields are of interest: neither those of the header nor those behind a fatal row.
+    active: bool,
+    check_utf8: bool,
+    line: u64,
+    /// The first bad row, where those are fatal.
+    failed: Option<(u64, Fault)>,
+}
+
+impl Rows<'_> {
+    #[cold]
+    fn bad_row(&mut self, fault: Fault) {
+        self.chunk.drop_row();
+        match self.bad_rows {
+            BadRows::Fail => {
+                self.failed = Some((self.line, fault));
+                self.active = false;
+            }
+            BadRows::Skip => {
+                self.chunk.bad += 1;
+                self.chunk.first_bad.get_or_insert((self.line, fault));
+            }
+        }
+    }
+
+    /// The column that holds the first byte of `row` which is not UTF-8.
+    #[cold]
+    fn not_utf8(&self, row: &[u8]) -> Option<Fault> {
+        let error = std::str::from_utf8(row).err()?;
+        let separators =
+            memchr::memchr_iter(self.part.dialect.delimiter, &row[..error.valid_up_to()]).count();
+        let column = self.part.columns.get(separators);
+        Some(Fault::NotUtf8 {
+            column: column.map(|column| column.name.clone()).unwrap_or_default(),
+        })
+    }
+}
+
+impl RowSink for Rows<'_> {
+    #[inline(always)]
+    fn begin_row(&mut self, line: u64) {
+        if self.failed.is_none() {
+            self.line = line;
+        }
+    }
+
+    #[inline(always)]
+    fn field(&mut self, column: usize, bytes: &[u8]) {
+        if let (true, Some(&Some(at))) = (self.active, self.places.get(column)) {
+            self.chunk.push_text(at, bytes, self.quote);
+        }
+    }
+
+    #[inline(always)]
+    fn end_row(&mut self, fields: usize, row: &[u8]) {
+        if self.failed.is_some() || !std::mem::replace(&mut self.active, true) {
+            return;
+        }
+        if fields != self.places.len() {
+            return self.bad_row(Fault::Ragged {
+                expected: self.places.len(),
+                found: fields,
+            });
+        }
+        if self.check_utf8
+            && let Some(fault) = self.not_utf8(row)
+        {
+            return self.bad_row(fault);
+        }
+        self.chunk.end_row(self.line);
+    }
+}
