@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tidegate_data::table::Encoders;
+use tidegate_data::encode::Encoders;
 use tidegate_data::target::Task;
 
 use crate::checkpoint::{read_tensors, tensor_bytes};
@@ -129,7 +129,7 @@ impl Model {
         else {
             return Err(damaged(&path, "it lacks weights or bias"));
         };
-        if weights.len() != encoders.width() {
+        if weights.len() != encoders.width().total() {
             return Err(damaged(&path, "weights and encoders do not belong together"));
         }
         let weights = weights.iter().chain([bias]).copied().collect();

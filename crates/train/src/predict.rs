@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use tidegate_data::target::Target;
-use tidegate_data::{Holdout, PassOptions, PassPosition, RowCounts, Table};
+use tidegate_data::{Holdout, PassOptions, Position, RowCounts, Table};
 use tidegate_memory::Ledger;
 
 use crate::linear::{Plan, THREAD_BYTES, fit};
@@ -41,7 +41,7 @@ pub fn predict(
     plan: &Plan,
     ledger: &Ledger,
     mut out: impl FnMut(Prediction) -> Result<()>,
-    mut progress: impl FnMut(PassPosition) -> ControlFlow<()>,
+    mut progress: impl FnMut(Position) -> ControlFlow<()>,
 ) -> Result<RowCounts> {
     let options = PassOptions {
         threads: plan.threads,

@@ -51,9 +51,9 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
             speaker.say(Event::Progress {
                 epoch: 1,
                 epochs: 1,
-                step: position.block,
+                step: position.piece,
                 done_bytes: position.consumed,
-                total_bytes: Some(table.input.bytes()),
+                total_bytes: Some(table.source.bytes()),
                 rows: position.line,
                 rows_per_second: rate.at(1, position.line),
                 loss: None,
@@ -95,7 +95,7 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
         .map(|(line, fault)| format!("{}:{line}: {fault}", job.data.display()));
     speaker.say(Event::Done(Done {
         rows: Some(counts.rows),
-        data_bytes: Some(table.input.bytes()),
+        data_bytes: Some(table.source.bytes()),
         details: report(counts.rows, counts.bad, first_bad),
         ..Done::default()
     }));

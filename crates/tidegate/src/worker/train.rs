@@ -75,7 +75,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
             speaker.say(Event::Done(Done {
                 model: Some("linear".into()),
                 rows: Some(report.rows.used),
-                data_bytes: Some(table.input.bytes()),
+                data_bytes: Some(table.source.bytes()),
                 metric_name: first.map(|metric| metric.name.clone()),
                 metric_value: first.map(|metric| metric.value),
                 baseline_value: first.and_then(|metric| metric.baseline),
@@ -156,7 +156,7 @@ impl Relay<'_> {
                     model: Some("linear".into()),
                     target: Some(self.table.encoders.target_column.clone()),
                     rows: self.table.rows_guess,
-                    data_bytes: Some(self.table.input.bytes()),
+                    data_bytes: Some(self.table.source.bytes()),
                 });
             }
             Told::Notice(text) => self.speaker.say(Event::Notice { text }),

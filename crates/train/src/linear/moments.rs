@@ -54,11 +54,11 @@ impl Moments {
         let mut logs = Logarithms::default();
         for row in batch.rows().filter(|row| !row.held_out) {
             let y = encode_target(target, row.target);
-            let (value, residual, weight) = loss.at(margin(weights, row.features), y, &mut logs);
+            let (value, residual, weight) = loss.at(margin(weights, row.dense), y, &mut logs);
             self.rows += 1;
             self.loss += value;
             self.targets += row.target;
-            let wide = panel.push(row.features, weight);
+            let wide = panel.push(row.dense, weight);
             for (g, x) in self.gradient.iter_mut().zip(wide) {
                 *g += residual * x;
             }

@@ -79,7 +79,7 @@ pub(super) const EVALUATION: &str = "evaluation";
 
 /// Weights, curvature, what blocks on their way carry, the scratch of a solve and the copies of a checkpoint.
 fn model_bytes(table: &Table, threads: usize) -> u64 {
-    let n = table.encoders.width() + 1;
+    let n = table.encoders.width().total() + 1;
     if n <= FULL_WIDTH {
         let in_flight = table.pass_needs(threads).slots as u64 + 8;
         in_flight * Moments::bytes(n)

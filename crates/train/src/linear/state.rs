@@ -1,7 +1,7 @@
 //! Where a linear training is: everything that a checkpoint has to hold.
 
 use serde::{Deserialize, Serialize};
-use tidegate_data::PassPosition;
+use tidegate_data::Position;
 
 use super::Loss;
 use super::adaptive::Adaptive;
@@ -37,7 +37,7 @@ pub(super) struct Progress {
     /// The epoch at hand, from 0.
     pub epoch: u32,
     /// Where in it; `None` at its start.
-    pub position: Option<PassPosition>,
+    pub position: Option<Position>,
     /// Rows of this epoch so far: all, and those learned from with their summed loss.
     pub rows: u64,
     pub training_rows: u64,

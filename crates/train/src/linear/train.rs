@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tidegate_data::{Batch, Holdout, PassOptions, PassPosition, Table};
+use tidegate_data::{Batch, Holdout, PassOptions, Position, Table};
 use tidegate_memory::{Grant, Ledger};
 
 use super::moments::Moments;
@@ -58,12 +58,12 @@ pub fn train(
     sink(Event::Plan {
         holders: plan.holders.clone(),
     });
-    let n = table.encoders.width() + 1;
+    let n = table.encoders.width().total() + 1;
     let loss = Loss::of(table.encoders.target.task());
     let settings = Settings {
         loss,
         l2: options.l2,
-        data: table.input.fingerprint()?,
+        data: table.source.fingerprint()?,
     };
     let state = match resume {
         Some(checkpoint) => State::restore(checkpoint, n, settings)?,
@@ -168,7 +168,7 @@ impl Training<'_, '_> {
         Ok(())
     }
 
-    fn pass_options(&self, start: Option<PassPosition>) -> PassOptions {
+    fn pass_options(&self, start: Option<Position>) -> PassOptions {
         PassOptions {
             threads: self.plan.threads,
             holdout: self.options.holdout,
@@ -209,7 +209,7 @@ impl Training<'_, '_> {
     }
 
     /// A block is done: count it, say so, save now and then, stop when asked.
-    fn passed(&mut self, batch: &Batch, position: PassPosition) -> Result<ControlFlow<()>> {
+    fn passed(&mut self, batch: &Batch, position: Position) -> Result<ControlFlow<()>> {
         let progress = &mut self.state.progress;
         progress.rows += batch.counts.rows;
         progress.bad += batch.counts.bad;
@@ -230,15 +230,15 @@ impl Training<'_, '_> {
         })
     }
 
-    fn tell(&mut self, position: PassPosition) {
+    fn tell(&mut self, position: Position) {
         self.told = Instant::now();
         let progress = &self.state.progress;
         let event = Event::Progress {
             epoch: progress.epoch + 1,
             epochs: self.options.epochs,
-            step: position.block,
+            step: position.piece,
             consumed: position.consumed,
-            total: self.table.input.bytes(),
+            total: self.table.source.bytes(),
             rows: progress.rows,
             loss: self.mean_loss(),
         };
@@ -254,7 +254,7 @@ impl Training<'_, '_> {
     fn end_epoch(&mut self) -> Result<bool> {
         let Some(mean_loss) = self.mean_loss() else {
             let progress = &self.state.progress;
-            let path = self.table.input.path().to_path_buf();
+            let path = self.table.source.path().to_path_buf();
             return Err(Error::NoRows {
                 path,
                 bad: progress.bad,
@@ -345,7 +345,7 @@ impl Training<'_, '_> {
         self.state.checkpoint(self.settings).save(folder)?;
         self.saved = Instant::now();
         let progress = &self.state.progress;
-        let step = progress.position.map_or(0, |position| position.block);
+        let step = progress.position.map_or(0, |position| position.piece);
         (self.sink)(Event::Checkpoint {
             epoch: progress.epoch + 1,
             step,
@@ -416,6 +416,6 @@ impl Training<'_, '_> {
 
 fn judge(evaluator: &mut Evaluator, model: &LinearModel, batch: &Batch) {
     for row in batch.rows().filter(|row| row.held_out) {
-        evaluator.push(model.predict(row.features), row.target);
+        evaluator.push(model.predict(row.dense), row.target);
     }
 }
