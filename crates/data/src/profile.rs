@@ -75,8 +75,11 @@ pub struct ColumnProfile {
     seen: BTreeSet<u64>,
     /// More values than `seen` holds.
     many: bool,
-    /// Every number was larger than the one before: the mark of a row number.
+    /// Every number was larger than the one before, and so many were the next whole number: the marks of a row
+    /// number.
     pub rising: bool,
+    pub successors: u64,
+    last: f64,
 }
 
 impl ColumnProfile {
@@ -126,6 +129,7 @@ impl ColumnProfile {
             self.see(*hash);
         }
         self.rising &= other.rising;
+        self.successors += other.successors;
     }
 
     /// Takes in one value that stands as text; `words` are the user's own for missing.
@@ -176,7 +180,10 @@ impl ColumnProfile {
     fn look_at_number(&mut self, value: f64) {
         self.numbers += 1;
         self.integers += u64::from(value.fract() == 0.0);
-        self.rising &= self.moments.count == 0 || value > self.moments.max;
+        let first = self.moments.count == 0;
+        self.rising &= first || value > self.moments.max;
+        self.successors += u64::from(!first && value == self.last + 1.0);
+        self.last = value;
         self.moments.push(value);
         self.see(hash(&value.to_bits().to_le_bytes()));
     }
