@@ -30,6 +30,8 @@ pub enum Error {
         bad: u64,
         without_target: u64,
     },
+    #[error("the linear model cannot predict one of several values")]
+    ManyClasses,
     #[error("the loss is no longer a finite number in epoch {epoch}")]
     Diverged { epoch: u32 },
     #[error("{}: cannot be written", path.display())]
@@ -70,6 +72,9 @@ impl Error {
             Error::NoRows { .. } => {
                 Some("check --target, and run without --bad-rows skip to see the first bad row".into())
             }
+            Error::ManyClasses => {
+                Some("predict a number or one of two values, or keep the rows of two values only".into())
+            }
             Error::Diverged { .. } => Some("check the data for extreme values".into()),
             Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some disk space, or choose another place".into())
@@ -90,7 +95,10 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Error::Data(error) => error.is_usage(),
-            Error::BudgetTooSmall { .. } | Error::NotAModel { .. } | Error::OtherCheckpoint { .. } => true,
+            Error::BudgetTooSmall { .. }
+            | Error::NotAModel { .. }
+            | Error::OtherCheckpoint { .. }
+            | Error::ManyClasses => true,
             _ => false,
         }
     }

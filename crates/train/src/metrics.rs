@@ -54,7 +54,7 @@ impl Evaluator {
                 mean: 0.0,
                 spread: 0.0,
             },
-            Task::Binary => Kind::Binary {
+            Task::Binary | Task::Multiclass => Kind::Binary {
                 log_loss: 0.0,
                 prior_log_loss: 0.0,
                 correct: 0,
@@ -69,7 +69,7 @@ impl Evaluator {
     pub fn bytes(task: Task) -> u64 {
         match task {
             Task::Regression => 256,
-            Task::Binary => (BINS * size_of::<[u64; 2]>()) as u64,
+            Task::Binary | Task::Multiclass => (BINS * size_of::<[u64; 2]>()) as u64,
         }
     }
 

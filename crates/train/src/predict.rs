@@ -51,7 +51,7 @@ pub fn predict(
     table.pass(
         &options,
         ledger,
-        |batch| batch.score(|features| model.linear.predict(features)),
+        |batch| batch.score(|row| model.linear.predict(row)),
         |batch, (), position| {
             for row in batch.rows() {
                 let score = row.target;
@@ -60,6 +60,7 @@ pub fn predict(
                     Target::Binary { negative, positive } => {
                         Some(if score >= 0.5 { positive } else { negative }.text.as_str())
                     }
+                    Target::Classes { labels } => labels.get(score as usize).map(|label| label.text.as_str()),
                 };
                 out(Prediction {
                     line: row.line,

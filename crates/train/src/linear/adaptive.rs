@@ -61,12 +61,15 @@ impl Adaptive {
         let mut held = 0;
         for row in batch.rows().filter(|row| !row.held_out) {
             let y = encode_target(target, row.target);
-            let (value, residual, _) = loss.at(margin(&self.weights, row.dense), y, &mut logs);
+            let (value, residual, _) = loss.at(margin(&self.weights, row), y, &mut logs);
             rows += 1;
             total += value;
             targets += row.target;
             for (g, x) in gradient.iter_mut().zip(row.dense) {
                 *g += residual * f64::from(*x);
+            }
+            for (place, x) in row.places.iter().zip(row.values) {
+                gradient[row.dense.len() + *place as usize] += residual * f64::from(*x);
             }
             gradient[n - 1] += residual;
             held += 1;

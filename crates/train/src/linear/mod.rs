@@ -23,7 +23,10 @@ pub(crate) use plan::{THREAD_BYTES, fit};
 pub use train::{Options, Outcome, train};
 
 use serde::{Deserialize, Serialize};
+use tidegate_data::batch::Row;
 use tidegate_data::target::{Target, Task};
+
+use crate::{Error, Result};
 
 /// What is minimised over the margin `z = w·x`, in the units of the encoded target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,10 +39,11 @@ pub enum Loss {
 }
 
 impl Loss {
-    pub fn of(task: Task) -> Loss {
+    pub fn of(task: Task) -> Result<Loss> {
         match task {
-            Task::Regression => Loss::Squared,
-            Task::Binary => Loss::Logistic,
+            Task::Regression => Ok(Loss::Squared),
+            Task::Binary => Ok(Loss::Logistic),
+            Task::Multiclass => Err(Error::ManyClasses),
         }
     }
 
@@ -110,21 +114,25 @@ pub struct LinearModel {
 impl LinearModel {
     /// The predicted number, or the probability of the positive value.
     #[inline]
-    pub fn predict(&self, features: &[f32]) -> f64 {
-        let z = margin(&self.weights, features);
+    pub fn predict(&self, row: Row) -> f64 {
+        let z = margin(&self.weights, row);
         match self.target {
             Target::Number { mean, deviation } => mean + deviation * z,
-            Target::Binary { .. } => 1.0 / (1.0 + (-z).exp()),
+            Target::Binary { .. } | Target::Classes { .. } => 1.0 / (1.0 + (-z).exp()),
         }
     }
 }
 
 /// `w·x + b`, in four sums that do not wait for each other.
 #[inline]
-fn margin(weights: &[f64], features: &[f32]) -> f64 {
+fn margin(weights: &[f64], row: Row) -> f64 {
     let (bias, weights) = weights.split_last().expect("weights hold at least the bias");
+    let (dense, sparse) = weights.split_at(row.dense.len());
     let (mut sums, mut rest) = ([0.0; 4], *bias);
-    let ((w4, w1), (x4, x1)) = (weights.as_chunks::<4>(), features.as_chunks::<4>());
+    for (place, x) in row.places.iter().zip(row.values) {
+        rest += sparse[*place as usize] * f64::from(*x);
+    }
+    let ((w4, w1), (x4, x1)) = (dense.as_chunks::<4>(), row.dense.as_chunks::<4>());
     for (w, x) in w1.iter().zip(x1) {
         rest += w * f64::from(*x);
     }
@@ -141,6 +149,6 @@ fn margin(weights: &[f64], features: &[f32]) -> f64 {
 fn encode_target(target: &Target, y: f64) -> f64 {
     match target {
         Target::Number { mean, deviation } => (y - mean) / deviation,
-        Target::Binary { .. } => y,
+        Target::Binary { .. } | Target::Classes { .. } => y,
     }
 }

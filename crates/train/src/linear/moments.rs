@@ -1,6 +1,7 @@
 //! Loss, gradient and curvature of a set of rows at given weights.
 
 use tidegate_data::Batch;
+use tidegate_data::batch::Row;
 use tidegate_data::target::Target;
 
 use super::{Logarithms, Loss, encode_target, margin};
@@ -54,11 +55,11 @@ impl Moments {
         let mut logs = Logarithms::default();
         for row in batch.rows().filter(|row| !row.held_out) {
             let y = encode_target(target, row.target);
-            let (value, residual, weight) = loss.at(margin(weights, row.dense), y, &mut logs);
+            let (value, residual, weight) = loss.at(margin(weights, row), y, &mut logs);
             self.rows += 1;
             self.loss += value;
             self.targets += row.target;
-            let wide = panel.push(row.dense, weight);
+            let wide = panel.push(row, weight);
             for (g, x) in self.gradient.iter_mut().zip(wide) {
                 *g += residual * x;
             }
@@ -115,15 +116,20 @@ impl Panel {
     }
 
     #[inline]
-    fn push(&mut self, features: &[f32], weight: f64) -> &[f64] {
-        let row = &mut self.rows[self.filled * self.stride..][..self.n];
-        for (wide, x) in row.iter_mut().zip(features) {
+    fn push(&mut self, row: Row, weight: f64) -> &[f64] {
+        let wide = &mut self.rows[self.filled * self.stride..][..self.n];
+        let (dense, sparse) = wide.split_at_mut(row.dense.len());
+        for (wide, x) in dense.iter_mut().zip(row.dense) {
             *wide = f64::from(*x);
         }
-        row[self.n - 1] = 1.0;
+        sparse.fill(0.0);
+        for (place, x) in row.places.iter().zip(row.values) {
+            sparse[*place as usize] += f64::from(*x);
+        }
+        wide[self.n - 1] = 1.0;
         self.weights[self.filled] = weight;
         self.filled += 1;
-        row
+        wide
     }
 
     /// Adds `Σ weight · x xᵀ` of the rows held.

@@ -124,7 +124,7 @@ fn block_loss(batch: &Batch, loss: Loss, target: &Target, weights: &[f64]) -> f6
     let rows = batch.rows().filter(|row| !row.held_out);
     let value = |row: Row| {
         let y = encode_target(target, row.target);
-        loss.at(margin(weights, row.dense), y, &mut logs).0
+        loss.at(margin(weights, row), y, &mut logs).0
     };
     let sum: f64 = rows.map(value).sum();
     sum + logs.sum()

@@ -2,6 +2,7 @@
 
 use tidegate_data::Table;
 
+use super::Loss;
 use super::adaptive::Adaptive;
 use super::moments::Moments;
 use crate::{Error, Evaluator, Result};
@@ -36,6 +37,7 @@ impl Plan {
 /// Works out what training on `table` takes beside the `runtime`, the bytes of the program itself, with as
 /// many of `threads` as the budget allows; refuses a budget that is too small even for one.
 pub fn plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
+    Loss::of(table.encoders.target.task())?;
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
         vec![

@@ -59,7 +59,7 @@ pub fn train(
         holders: plan.holders.clone(),
     });
     let n = table.encoders.width().total() + 1;
-    let loss = Loss::of(table.encoders.target.task());
+    let loss = Loss::of(table.encoders.target.task())?;
     let settings = Settings {
         loss,
         l2: options.l2,
@@ -416,6 +416,6 @@ impl Training<'_, '_> {
 
 fn judge(evaluator: &mut Evaluator, model: &LinearModel, batch: &Batch) {
     for row in batch.rows().filter(|row| row.held_out) {
-        evaluator.push(model.predict(row.dense), row.target);
+        evaluator.push(model.predict(row), row.target);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_data::{Holdout, Table, TableOptions};
+use tidegate_data::{Holdout, Source, SourceOptions, Table, TableOptions};
 use tidegate_memory::Ledger;
 use tidegate_train::linear::{self, Options, Outcome, Plan};
 use tidegate_train::{Checkpoint, Event, Model, Report, predict, predict_plan};
@@ -47,7 +47,21 @@ pub(crate) fn usual() -> Options {
 }
 
 pub(crate) fn open(path: &Path, target: &str) -> Table {
-    Table::open(path, target, &TableOptions::default(), &Ledger::new(ROOMY)).unwrap()
+    open_with(path, target, &TableOptions::default())
+}
+
+pub(crate) fn open_with(path: &Path, target: &str, options: &TableOptions) -> Table {
+    Table::open(source(path), target, options, &Ledger::new(ROOMY)).unwrap()
+}
+
+fn source(path: &Path) -> Source {
+    Source::open(
+        &[path.to_path_buf()],
+        &SourceOptions::default(),
+        &[],
+        &Ledger::new(ROOMY),
+    )
+    .unwrap()
 }
 
 pub(crate) fn plan(table: &Table, threads: usize) -> Plan {
@@ -86,7 +100,7 @@ pub(crate) fn fit_text(text: &str) -> (Scratch, Model, Report) {
 /// Scores of the rows held out, in the order of the file.
 pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
     let ledger = Ledger::new(ROOMY);
-    let table = Table::open_for(path, &model.encoders, &TableOptions::default(), &ledger).unwrap();
+    let table = Table::open_for(source(path), &model.encoders, &TableOptions::default()).unwrap();
     let plan = predict_plan(&table, 2, 0, ROOMY).unwrap();
     let mut scores = Vec::new();
     let out = |prediction: tidegate_train::Prediction| {

@@ -8,7 +8,7 @@ use tidegate_memory::Ledger;
 use tidegate_train::Error;
 use tidegate_train::linear::{self, Outcome};
 
-use crate::help::{ROOMY, Scratch, fit, open, plan, usual};
+use crate::help::{ROOMY, Scratch, fit, open, open_with, plan, usual};
 use crate::tables::{self, Kind, uniform};
 
 /// `n` rows of two cells; `shape` writes the first.
@@ -105,7 +105,7 @@ fn errors_give_everything_back() {
         bad_rows: BadRows::Skip,
         ..TableOptions::default()
     };
-    let lenient = Table::open(&scratch.path(), "y", &lenient, &Ledger::new(ROOMY)).unwrap();
+    let lenient = open_with(&scratch.path(), "y", &lenient);
     match run(&lenient, &ledger).unwrap() {
         Outcome::Done(done) => assert_eq!((done.1.rows.bad, done.1.rows.used), (1, 50_000)),
         stopped => panic!("{stopped:?}"),
