@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_data::csv::DialectOptions;
 use tidegate_data::target::Task;
-use tidegate_data::{BadRows, TableOptions};
+use tidegate_data::{BadRows, SourceOptions, TableOptions};
 use tidegate_memory::Amount;
 
 use crate::{Error, Result};
@@ -185,20 +185,28 @@ impl Job {
                 "this version trains --model linear",
             );
         }
-        self.table_options()?;
+        self.source_options()?;
         check_path(&self.data.path)?;
         tidegate_data::Input::open(&self.data.path)?;
         Ok(())
     }
 
-    pub fn table_options(&self) -> Result<TableOptions> {
+    /// How the source is read.
+    pub fn source_options(&self) -> Result<SourceOptions> {
         let data = &self.data;
-        Ok(TableOptions {
+        Ok(SourceOptions {
             dialect: dialect_options(data.delimiter.as_deref(), data.quote.as_deref(), data.header)?,
-            bad_rows: data.bad_rows,
             missing: data.missing.clone(),
-            task: self.model.task,
         })
+    }
+
+    /// How its rows are used.
+    pub fn table_options(&self) -> TableOptions {
+        TableOptions {
+            bad_rows: self.data.bad_rows,
+            missing: self.data.missing.clone(),
+            task: self.model.task,
+        }
     }
 
     /// Threads to use: what was asked, or one for each core.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use tidegate::{Error, Job, Result, Trained, train};
 use tidegate_data::target::Task;
-use tidegate_data::{Input, profile};
+use tidegate_data::{Source, SourceOptions};
 use tidegate_memory::{Budget, Ledger};
 use tidegate_train::Metric;
 use tidegate_watch::Update;
@@ -104,27 +104,15 @@ impl TrainArguments {
 /// Asks for the target, with the columns to choose from.
 fn no_target(data: &Path) -> Error {
     let look = || {
-        let input = Input::open(data)?;
         let ledger = Ledger::new(64_000_000);
-        profile(
-            &input,
-            &Default::default(),
-            &[],
-            &[],
-            &ledger.holder("sample"),
-            ledger.budget(),
-        )
+        Source::open(&[data.into()], &SourceOptions::default(), &[], &ledger)
     };
     match look() {
         Err(error) => error.into(),
-        Ok(profile) => {
-            let names: Vec<&str> = profile
-                .columns
-                .iter()
-                .take(20)
-                .map(|column| column.name.as_str())
-                .collect();
-            let more = if profile.columns.len() > names.len() {
+        Ok(source) => {
+            let columns = source.columns();
+            let names: Vec<&str> = columns.iter().take(20).map(|column| column.name.as_str()).collect();
+            let more = if columns.len() > names.len() {
                 ", …"
             } else {
                 ""

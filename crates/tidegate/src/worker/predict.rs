@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{Table, TableOptions};
+use tidegate_data::{Source, SourceOptions, Table, TableOptions};
 use tidegate_train::{Error as TrainError, Model, predict_plan};
 use tidegate_watch::{Done, Event};
 
@@ -17,13 +17,18 @@ use crate::{PredictJob, Predicted, Result};
 
 pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
     let model = Model::load(folder)?;
-    let options = TableOptions {
+    let reading = SourceOptions {
         dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
+        missing: [job.missing.as_slice(), &model.encoders.missing].concat(),
+    };
+    let names: Vec<&str> = model.encoders.features.iter().map(|feature| feature.name.as_str()).collect();
+    let source = Source::open(std::slice::from_ref(&job.data), &reading, &names, &sampling_ledger(budget))?;
+    let options = TableOptions {
         bad_rows: job.bad_rows,
         missing: job.missing.clone(),
         task: None,
     };
-    let table = Table::open_for(&job.data, &model.encoders, &options, &sampling_ledger(budget))?;
+    let table = Table::open_for(source, &model.encoders, &options)?;
     let plan = predict_plan(
         &table,
         job.threads.unwrap_or_else(default_threads),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{Holdout, Table};
+use tidegate_data::{Holdout, Source, Table};
 use tidegate_memory::Ledger;
 use tidegate_train::linear::{self, Outcome};
 use tidegate_train::{Checkpoint, Event as Told};
@@ -28,12 +28,10 @@ pub(super) struct Places {
 
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) -> Result<()> {
     let job = Job::read(job)?;
-    let table = Table::open(
-        &job.data.path,
-        &job.data.target,
-        &job.table_options()?,
-        &sampling_ledger(budget),
-    )?;
+    let sampling = sampling_ledger(budget);
+    let (paths, target) = (std::slice::from_ref(&job.data.path), job.data.target.as_str());
+    let source = Source::open(paths, &job.source_options()?, &[target], &sampling)?;
+    let table = Table::open(source, target, &job.table_options(), &sampling)?;
     describe(speaker, &table);
     let plan = linear::plan(&table, job.threads(), runtime_bytes(), budget)?;
     let (ledger, _held) = working_ledger(&plan)?;
@@ -97,19 +95,12 @@ fn describe(speaker: &Speaker, table: &Table) {
     let task = match encoders.target.task() {
         TargetTask::Regression => "a number, by least squares",
         TargetTask::Binary => "one of two values, by logistic regression",
+        TargetTask::Multiclass => "one of several values, by logistic regression",
     };
     speaker.say(Event::Notice {
         text: format!("predicting {:?}: {task}", encoders.target_column),
     });
-    let mut text = format!("from {}", counted(encoders.features.len(), "numeric column"));
-    let flags = encoders
-        .features
-        .iter()
-        .filter(|feature| feature.scale.flag_missing)
-        .count();
-    if flags > 0 {
-        text.push_str(&format!(", {flags} of them with missing values"));
-    }
+    let text = format!("from {}", counted(encoders.features.len(), "numeric column"));
     speaker.say(Event::Notice { text });
     if !table.ignored.is_empty() {
         let shown: Vec<&str> = table.ignored.iter().take(8).map(String::as_str).collect();
@@ -155,7 +146,7 @@ impl Relay<'_> {
                     note: None,
                     model: Some("linear".into()),
                     target: Some(self.table.encoders.target_column.clone()),
-                    rows: self.table.rows_guess,
+                    rows: self.table.source.rows_guess(),
                     data_bytes: Some(self.table.source.bytes()),
                 });
             }
