@@ -174,8 +174,6 @@ impl Batch {
         self.targets.push(target);
         self.held_out.push(held_out);
         self.lines.push(line);
-        self.counts.rows += 1;
-        self.counts.held_out += u64::from(held_out);
     }
 
     /// All dense values as zeros, to be written column by column.

@@ -37,6 +37,16 @@ impl Pass {
     }
 }
 
+/// The rows of a chunk that are used.
+#[derive(Debug, Default)]
+pub(crate) struct Selected {
+    pub rows: Vec<u32>,
+    /// One for each of them; empty where the table has no target.
+    pub targets: Vec<f64>,
+    pub held_out: Vec<bool>,
+    pub counts: RowCounts,
+}
+
 /// Sizes of one slot: its piece, and what is made of it.
 struct SlotSize {
     piece: u64,
@@ -94,7 +104,7 @@ impl Table {
                 self.encode(place, &piece.chunk, batch, &options.holdout)?;
                 Ok(map(batch))
             },
-            reduce: |place: &Place, batch: &mut Batch, mapped| {
+            reduce: |place: &Place, _: &mut Piece, batch: &mut Batch, mapped| {
                 counts.add(&batch.counts);
                 reduce(batch, mapped, place.end())
             },
@@ -110,7 +120,7 @@ impl Table {
         threads: usize,
         ledger: &Ledger,
         map: impl Fn(&Place, &Chunk) -> Result<T> + Sync,
-        mut reduce: impl FnMut(T, Position) -> Result<ControlFlow<()>>,
+        mut reduce: impl FnMut(&Chunk, T, &Place) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let options = PassOptions {
             threads,
@@ -126,7 +136,7 @@ impl Table {
                 self.source.decode(place, reading, piece)?;
                 map(place, &piece.chunk)
             },
-            reduce: |place: &Place, _: &mut (), made| reduce(made, place.end()),
+            reduce: |place: &Place, piece: &mut Piece, _: &mut (), made| reduce(&piece.chunk, made, place),
         };
         pipeline::run(reader, slots, options.threads, stages)
     }
@@ -169,7 +179,15 @@ impl Table {
     /// Encodes the rows of a chunk into `batch`.
     fn encode(&self, place: &Place, chunk: &Chunk, batch: &mut Batch, holdout: &Holdout) -> Result<()> {
         batch.clear();
-        let chosen = self.choose_rows(place, chunk, batch, holdout)?;
+        let selected = self.select(place, chunk, holdout)?;
+        for (i, &row) in selected.rows.iter().enumerate() {
+            let line = chunk.lines[row as usize];
+            match self.target_column {
+                Some(_) => batch.push(line, selected.targets[i], selected.held_out[i]),
+                None => batch.push(line, f64::NAN, false),
+            }
+        }
+        batch.counts = selected.counts;
         let stride = self.encoders.width().dense;
         let mut at = 0;
         if stride > 0 {
@@ -177,22 +195,17 @@ impl Table {
             for (feature, &column) in self.encoders.features.iter().zip(&self.feature_columns) {
                 feature
                     .encoder
-                    .encode_dense(chunk, column, &chosen, dense, (at, stride));
+                    .encode_dense(chunk, column, &selected.rows, dense, (at, stride));
                 at += feature.encoder.width().dense;
             }
         }
         Ok(())
     }
 
-    /// The rows of a chunk that are used, pushed to `batch` with their targets.
-    fn choose_rows(
-        &self,
-        place: &Place,
-        chunk: &Chunk,
-        batch: &mut Batch,
-        holdout: &Holdout,
-    ) -> Result<Vec<u32>> {
-        let counts = &mut batch.counts;
+    /// The rows of a chunk that are used, with their targets where the table has one.
+    pub(crate) fn select(&self, place: &Place, chunk: &Chunk, holdout: &Holdout) -> Result<Selected> {
+        let mut selected = Selected::default();
+        let counts = &mut selected.counts;
         (counts.bad, counts.first_bad) = (chunk.bad, chunk.first_bad.clone());
         for (at, column) in chunk.columns.iter().enumerate() {
             if let (Some((row, value)), true) = (&column.first_broken, Some(at) != self.target_column) {
@@ -204,22 +217,26 @@ impl Table {
             }
         }
         let Some(target) = self.target_column else {
-            for line in &chunk.lines {
-                batch.push(*line, f64::NAN, false);
-            }
-            return Ok((0..chunk.n_rows() as u32).collect());
+            counts.rows = chunk.n_rows() as u64;
+            selected.rows = (0..chunk.n_rows() as u32).collect();
+            return Ok(selected);
         };
         let broken = &chunk.columns[target];
         if let (BadRows::Fail, Some((row, value))) = (self.reading.bad_rows, &broken.first_broken) {
             return Err(self.bad_target(place, chunk.lines[*row], value));
         }
-        let mut chosen = Vec::with_capacity(chunk.n_rows());
+        selected.rows.reserve_exact(chunk.n_rows());
+        selected.targets.reserve_exact(chunk.n_rows());
+        selected.held_out.reserve_exact(chunk.n_rows());
         let mut missing = 0;
         for (row, &line) in chunk.lines.iter().enumerate() {
             match self.encoders.target.value(chunk, target, row) {
                 TargetValue::Value(value) => {
-                    batch.push(line, value, holdout.contains(row_key(place, line)));
-                    chosen.push(row as u32);
+                    let held_out = holdout.contains(row_key(place, line));
+                    selected.rows.push(row as u32);
+                    selected.targets.push(value);
+                    selected.held_out.push(held_out);
+                    counts.held_out += u64::from(held_out);
                 }
                 TargetValue::Missing => missing += 1,
                 TargetValue::Other => {
@@ -230,22 +247,20 @@ impl Table {
                     if self.reading.bad_rows == BadRows::Fail {
                         return Err(self.bad_target(place, line, &value));
                     }
-                    batch.counts.bad += 1;
-                    batch
-                        .counts
-                        .first_bad
-                        .get_or_insert((line, self.target_fault(&value)));
+                    counts.bad += 1;
+                    counts.first_bad.get_or_insert((line, self.target_fault(&value)));
                 }
             }
         }
         // What is not a number reads as missing; the chunk knows how many there were.
         if let Some((row, value)) = &broken.first_broken {
             let fault = self.target_fault(value);
-            batch.counts.first_bad.get_or_insert((chunk.lines[*row], fault));
+            counts.first_bad.get_or_insert((chunk.lines[*row], fault));
         }
-        batch.counts.bad += broken.broken;
-        batch.counts.without_target += missing - broken.broken;
-        Ok(chosen)
+        counts.rows = selected.rows.len() as u64;
+        counts.bad += broken.broken;
+        counts.without_target += missing - broken.broken;
+        Ok(selected)
     }
 
     fn bad_target(&self, place: &Place, line: u64, value: &str) -> Error {

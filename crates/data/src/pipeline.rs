@@ -45,7 +45,7 @@ where
     T: Send,
     P: FnMut(&mut B, u64) -> bool + Send,
     M: Fn(&Place, &mut Piece, &mut B) -> Result<T> + Sync,
-    R: FnMut(&Place, &mut B, T) -> Result<ControlFlow<()>, E>,
+    R: FnMut(&Place, &mut Piece, &mut B, T) -> Result<ControlFlow<()>, E>,
     E: From<Error>,
 {
     let Stages {
@@ -94,7 +94,7 @@ where
             while let Some(result) = waiting.remove(&turn) {
                 turn += 1;
                 let (place, mut slot, made) = result?;
-                if reduce(&place, &mut slot.out, made?)?.is_break() {
+                if reduce(&place, &mut slot.piece, &mut slot.out, made?)?.is_break() {
                     return Ok(());
                 }
                 // The reader may have ended already.

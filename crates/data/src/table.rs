@@ -223,7 +223,7 @@ impl Table {
                 }
                 Ok(seen)
             },
-            |seen, _| {
+            |_, seen, _| {
                 for label in seen {
                     if !values.iter().any(|known| known.is_same(&label)) {
                         values.push(label);

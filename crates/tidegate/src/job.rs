@@ -4,11 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_data::csv::DialectOptions;
-use tidegate_data::target::Task;
-use tidegate_data::{BadRows, SourceOptions, TableOptions};
+use tidegate_data::{Features, SourceOptions, TableOptions};
 use tidegate_memory::Amount;
 
 use crate::{Error, Result};
+
+mod parts;
+
+pub use parts::{ClassWeights, DataPart, Growth, ModelKind, ModelPart, TrainPart};
+
+/// Deeper trees than this take more memory for their nodes than any data is worth.
+const MOST_DEPTH: u32 = 16;
 
 /// A training job, as `job.toml` holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,107 +26,23 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub data: DataPart,
+    /// What is said about single columns; the rest is inferred.
+    #[serde(default, skip_serializing_if = "Features::is_empty")]
+    pub features: Features,
     #[serde(default)]
     pub model: ModelPart,
     #[serde(default)]
     pub train: TrainPart,
 }
 
-/// Where the samples are and how to read them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DataPart {
-    pub path: PathBuf,
-    pub target: String,
-    #[serde(default = "default_holdout")]
-    pub holdout: f64,
-    /// `,`, `;`, `|` or `tab`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delimiter: Option<String>,
-    /// A character, or `none`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quote: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub header: Option<bool>,
-    #[serde(default)]
-    pub bad_rows: BadRows,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
-}
-
-/// What is fitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelPart {
-    pub kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<Task>,
-    #[serde(default = "default_l2")]
-    pub l2: f64,
-}
-
-/// How it is fitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrainPart {
-    #[serde(default = "default_seed")]
-    pub seed: u64,
-    #[serde(default = "default_epochs")]
-    pub epochs: u32,
-    /// The result does not depend on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threads: Option<usize>,
-}
-
-fn default_holdout() -> f64 {
-    0.1
-}
-fn default_l2() -> f64 {
-    1.0
-}
-fn default_seed() -> u64 {
-    7
-}
-fn default_epochs() -> u32 {
-    5
-}
-
-impl Default for ModelPart {
-    fn default() -> ModelPart {
-        ModelPart {
-            kind: "linear".into(),
-            task: None,
-            l2: default_l2(),
-        }
-    }
-}
-
-impl Default for TrainPart {
-    fn default() -> TrainPart {
-        TrainPart {
-            seed: default_seed(),
-            epochs: default_epochs(),
-            threads: None,
-        }
-    }
-}
-
 impl Job {
     /// A job with everything but data and target inferred.
-    pub fn new(path: impl Into<PathBuf>, target: impl Into<String>) -> Job {
+    pub fn new(paths: Vec<PathBuf>, target: impl Into<String>) -> Job {
         Job {
             memory: None,
             name: None,
-            data: DataPart {
-                path: path.into(),
-                target: target.into(),
-                holdout: default_holdout(),
-                delimiter: None,
-                quote: None,
-                header: None,
-                bad_rows: BadRows::Fail,
-                missing: Vec::new(),
-            },
+            data: DataPart::new(paths, target.into()),
+            features: Features::new(),
             model: ModelPart::default(),
             train: TrainPart::default(),
         }
@@ -140,8 +62,10 @@ impl Job {
             path: path.into(),
             what: one_line(&error, &text),
         })?;
-        if let (true, Some(folder)) = (job.data.path.is_relative(), path.parent()) {
-            job.data.path = folder.join(&job.data.path);
+        for data in &mut job.data.paths {
+            if let (true, Some(folder)) = (data.is_relative() && !is_url(data), path.parent()) {
+                *data = folder.join(&data);
+            }
         }
         Ok(job)
     }
@@ -158,36 +82,84 @@ impl Job {
                 hint: hint.into(),
             })
         };
-        if !(0.0..1.0).contains(&self.data.holdout) {
+        let (data, model, train) = (&self.data, &self.model, &self.train);
+        if !(0.0..1.0).contains(&data.holdout) {
             return usage(
-                format!("--holdout {} is not a share of the rows", self.data.holdout),
+                format!("--holdout {} is not a share of the rows", data.holdout),
                 "0 holds out nothing, 0.1 every tenth row",
             );
         }
-        if !(self.model.l2.is_finite() && self.model.l2 >= 0.0) {
+        for (name, value) in [("l1", model.l1), ("l2", model.l2)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return usage(
+                    format!("--{name} {value} is not a penalty"),
+                    "give 0 or more",
+                );
+            }
+        }
+        for (name, value) in [("row-sample", model.row_sample), ("column-sample", model.column_sample)] {
+            if !(value > 0.0 && value <= 1.0) {
+                return usage(format!("--{name} {value} is not a share"), "give more than 0, at most 1");
+            }
+        }
+        if !(model.learning_rate > 0.0 && model.learning_rate <= 10.0) {
             return usage(
-                format!("--l2 {} is not a penalty", self.model.l2),
+                format!("--learning-rate {} would not learn", model.learning_rate),
+                "give more than 0; 0.1 is the default",
+            );
+        }
+        if !(model.min_child_weight.is_finite() && model.min_child_weight >= 0.0) {
+            return usage(
+                format!("--min-child-weight {} is not a weight", model.min_child_weight),
                 "give 0 or more; 1 is the default",
             );
         }
-        if self.train.epochs == 0 {
+        if model.trees == 0 || model.depth == 0 || model.leaves.is_some_and(|leaves| leaves < 2) {
+            return usage(
+                "a forest needs a tree, a tree a split".into(),
+                "give --trees and --depth of 1 or more, --leaves of 2 or more",
+            );
+        }
+        if model.depth > MOST_DEPTH {
+            return usage(
+                format!("--depth {} is more than trees may have", model.depth),
+                "give 16 at the most; --leaves bounds a tree without bounding its depth",
+            );
+        }
+        if train.epochs == 0 {
             return usage("--epochs 0 would learn nothing".into(), "give 1 or more");
         }
-        if self.train.threads == Some(0) {
+        if train.threads == Some(0) {
             return usage(
                 "--threads 0 would do nothing".into(),
                 "give 1 or more, or leave it out",
             );
         }
-        if self.model.kind != "linear" {
+        if train.patience == Some(0) {
+            return usage("--patience 0 would end at once".into(), "give 1 or more, or leave it out");
+        }
+        if train.patience.is_some() && data.holdout == 0.0 {
             return usage(
-                format!("there is no model {:?}", self.model.kind),
-                "this version trains --model linear",
+                "--patience needs rows to judge by".into(),
+                "hold some out: --holdout 0.1",
             );
         }
+        if train.folds.is_some_and(|folds| !(2..=100).contains(&folds)) {
+            return usage("--folds is not a number of folds".into(), "give 2 to 100; 5 is usual");
+        }
+        if data.sample.is_some_and(|sample| !(sample.is_finite() && sample > 0.0)) {
+            return usage(
+                "--sample is neither a number of rows nor a share".into(),
+                "give 100000 for so many rows, 0.1 for a tenth of them",
+            );
+        }
+        if data.paths.is_empty() {
+            return usage("there is no data to read".into(), "name a file, a folder or a pattern");
+        }
         self.source_options()?;
-        check_path(&self.data.path)?;
-        tidegate_data::Input::open(&self.data.path)?;
+        for path in &data.paths {
+            check_path(path)?;
+        }
         Ok(())
     }
 
@@ -213,6 +185,11 @@ impl Job {
     pub fn threads(&self) -> usize {
         self.train.threads.unwrap_or_else(crate::worker::default_threads)
     }
+}
+
+/// Whether a path is the address of a database.
+pub(crate) fn is_url(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.starts_with("postgres://") || text.starts_with("postgresql://"))
 }
 
 /// Refuses a path that cannot be written down: jobs are text.
@@ -284,10 +261,10 @@ mod tests {
 
     #[test]
     fn a_job_comes_back_from_its_file() {
-        let mut job = Job::new("/data/flights.csv", "delayed");
+        let mut job = Job::new(vec!["/data/flights.csv".into()], "delayed");
         job.memory = Some("1GB".parse().unwrap());
         job.data.quote = Some("none".into());
-        job.model.task = Some(Task::Binary);
+        job.model.task = Some(tidegate_data::target::Task::Binary);
         let read: Job = toml::from_str(&job.to_toml()).unwrap();
         assert_eq!(read, job);
     }
@@ -302,8 +279,8 @@ mod tests {
         )
         .unwrap();
         let job = Job::read(&path).unwrap();
-        assert_eq!(job.data.path, folder.path().join("a.csv"));
-        assert_eq!((job.train.epochs, job.model.kind.as_str()), (5, "linear"));
+        assert_eq!(job.data.paths, [folder.path().join("a.csv")]);
+        assert_eq!((job.train.epochs, job.model.kind), (5, ModelKind::Auto));
     }
 
     #[test]

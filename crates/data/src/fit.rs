@@ -1,0 +1,326 @@
+//! One streaming pass that fits every column with bounded state, before anything is encoded.
+//!
+//! Pieces are summed up on several threads; what they amount to is merged in the order of the source, so the fit
+//! does not depend on threads. Rows that are held out take no part: encoders must not know their targets.
+
+use std::ops::ControlFlow;
+
+use tidegate_memory::{Grant, Ledger};
+
+use crate::chunk::{Chunk, Read, Wanted};
+use crate::encode::text::{DocumentFrequencies, Tokenizer};
+use crate::pass::{Choice, row_key};
+use crate::sketch::hash::{MISSING, fold, hash};
+use crate::sketch::{CategoryTable, Distinct, Moments, Quantiles, Shape, Targets};
+use crate::source::{Place, Position, Reading};
+use crate::target::{Target, Task};
+use crate::{Holdout, Result, RowCounts, Table};
+
+/// How to fit.
+#[derive(Debug, Clone, Copy)]
+pub struct FitOptions {
+    /// The result does not depend on it.
+    pub threads: usize,
+    pub holdout: Holdout,
+    /// Decides which fold a row is in.
+    pub seed: u64,
+    /// Bytes that the tables of all categories may take together.
+    pub bytes: u64,
+}
+
+/// Folds of out-of-fold encodings, unless a column asks for another number.
+pub const FOLDS: u8 = 5;
+
+/// What a pass over the training rows says about a table.
+#[derive(Debug)]
+pub struct Fitted {
+    /// What became of the rows.
+    pub counts: RowCounts,
+    /// In the order of the table's columns.
+    pub columns: Vec<ColumnFit>,
+    /// Of a target that is a number.
+    pub target: Moments,
+    /// Rows of each class of a target of classes.
+    pub classes: Vec<u64>,
+    /// The memory of it all.
+    pub grant: Option<Grant>,
+}
+
+impl Fitted {
+    /// Rows that the fit is made of.
+    pub fn training_rows(&self) -> u64 {
+        self.counts.rows - self.counts.held_out
+    }
+}
+
+/// What is known of one column.
+#[derive(Debug, Clone)]
+pub struct ColumnFit {
+    pub missing: u64,
+    pub distinct: Distinct,
+    pub values: Values,
+}
+
+/// The state that fits the encoders of a column.
+#[derive(Debug, Clone)]
+pub enum Values {
+    Numbers {
+        moments: Moments,
+        quantiles: Quantiles,
+    },
+    Categories(CategoryTable),
+    Texts {
+        /// Tokens of all texts.
+        tokens: u64,
+        documents: DocumentFrequencies,
+    },
+}
+
+/// What a column's state is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Wish {
+    Numbers,
+    /// Categories with so many folds of target sums; none of them where rows are only counted.
+    Categories {
+        folds: Option<u8>,
+    },
+    Texts(Tokenizer),
+}
+
+/// What a piece adds, column by column.
+enum Part {
+    Numbers {
+        moments: Moments,
+        quantiles: Quantiles,
+        distinct: Distinct,
+        missing: u64,
+    },
+    /// The category of each chosen row.
+    Keys(Vec<u64>),
+    Texts {
+        tokens: u64,
+        documents: DocumentFrequencies,
+        distinct: Distinct,
+        missing: u64,
+    },
+}
+
+struct PieceFit {
+    counts: RowCounts,
+    /// Training rows of the chunk and their targets.
+    rows: Vec<u32>,
+    targets: Vec<f64>,
+    parts: Vec<Part>,
+}
+
+impl Table {
+    /// Streams the table once and fits the columns that feed the model, each as it wishes.
+    pub(crate) fn fit(&self, wishes: &[Wish], options: &FitOptions, ledger: &Ledger) -> Result<Fitted> {
+        let mut grant = ledger.holder("encoders").try_grant(0)?;
+        let n_tables = wishes.iter().filter(|wish| matches!(wish, Wish::Categories { .. })).count();
+        let table_bytes = (options.bytes / n_tables.max(1) as u64) as usize;
+        let target = &self.encoders.target;
+        let mut fitted = Fitted {
+            counts: RowCounts::default(),
+            columns: wishes.iter().map(|wish| wish.start(target, table_bytes)).collect(),
+            target: Moments::default(),
+            classes: vec![0; target.labels().len()],
+            grant: None,
+        };
+        self.chunks(
+            &self.reading,
+            options.threads,
+            ledger,
+            |place, chunk| self.fit_piece(wishes, &options.holdout, place, chunk),
+            |chunk, piece, place| {
+                let rows = piece.rows.len();
+                let needed: usize = fitted.columns.iter().map(|column| column.would_need(rows)).sum();
+                grant.try_grow((needed as u64).saturating_sub(grant.bytes()))?;
+                fitted.take_in(chunk, piece, &self.feature_columns, place, options.seed);
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        let held: usize = fitted.columns.iter().map(ColumnFit::bytes).sum();
+        grant.shrink(grant.bytes().saturating_sub(held as u64));
+        fitted.grant = Some(grant);
+        Ok(fitted)
+    }
+
+    /// Sums up a chunk, on any thread.
+    fn fit_piece(&self, wishes: &[Wish], holdout: &Holdout, place: &Place, chunk: &Chunk) -> Result<PieceFit> {
+        let selected = self.select(place, chunk, holdout)?;
+        let training = |held_out: &&bool| !**held_out;
+        let keep = || selected.held_out.iter();
+        let rows: Vec<u32> = selected.rows.iter().zip(keep()).filter(|(_, out)| training(out)).map(|(row, _)| *row).collect();
+        let targets = selected.targets.iter().zip(keep()).filter(|(_, out)| training(out)).map(|(y, _)| *y).collect();
+        let part = |(wish, &column): (&Wish, &usize)| wish.sum_up(chunk, column, &rows);
+        let parts = wishes.iter().zip(&self.feature_columns).map(part).collect();
+        Ok(PieceFit {
+            counts: selected.counts,
+            rows,
+            targets,
+            parts,
+        })
+    }
+}
+
+impl Fitted {
+    /// Takes in what a piece amounts to, in the order of the source.
+    fn take_in(&mut self, chunk: &Chunk, piece: PieceFit, columns: &[usize], place: &Place, seed: u64) {
+        self.counts.add(&piece.counts);
+        match self.classes.is_empty() {
+            true => self.target.push_slice(&piece.targets),
+            false => piece.targets.iter().for_each(|class| self.classes[*class as usize] += 1),
+        }
+        let mut folds: Vec<u8> = Vec::new();
+        let mut folds_of = 0;
+        for ((fit, part), &column) in self.columns.iter_mut().zip(piece.parts).zip(columns) {
+            match (&mut fit.values, part) {
+                (
+                    Values::Numbers { moments, quantiles },
+                    Part::Numbers {
+                        moments: more,
+                        quantiles: later,
+                        distinct,
+                        missing,
+                    },
+                ) => {
+                    moments.merge(&more);
+                    quantiles.merge(&later);
+                    fit.distinct.merge(&distinct);
+                    fit.missing += missing;
+                }
+                (Values::Categories(table), Part::Keys(keys)) => {
+                    let n_folds = table.shape().folds;
+                    if n_folds > 1 && folds_of != n_folds {
+                        folds_of = n_folds;
+                        let key = |row: &u32| row_key(place, chunk.lines[*row as usize]);
+                        folds = piece.rows.iter().map(|row| fold(key(row), seed, n_folds)).collect();
+                    }
+                    let folds: &[u8] = if n_folds > 1 { &folds } else { &[] };
+                    for key in &keys {
+                        fit.missing += u64::from(*key == MISSING);
+                        fit.distinct.insert(*key);
+                    }
+                    let name = |i: usize| chunk.text(column, piece.rows[i] as usize).unwrap_or_default();
+                    table.add_rows(&keys, folds, &piece.targets, name);
+                }
+                (
+                    Values::Texts { tokens, documents },
+                    Part::Texts {
+                        tokens: more,
+                        documents: later,
+                        distinct,
+                        missing,
+                    },
+                ) => {
+                    *tokens += more;
+                    documents.merge(&later);
+                    fit.distinct.merge(&distinct);
+                    fit.missing += missing;
+                }
+                _ => unreachable!("a piece is summed up as the column wishes"),
+            }
+        }
+    }
+}
+
+impl Wish {
+    fn start(&self, target: &Target, table_bytes: usize) -> ColumnFit {
+        let values = match self {
+            Wish::Numbers => Values::Numbers {
+                moments: Moments::default(),
+                quantiles: Quantiles::default(),
+            },
+            Wish::Categories { folds } => {
+                let targets = match target.task() {
+                    Task::Regression => Targets::Number,
+                    Task::Binary | Task::Multiclass => Targets::Classes {
+                        classes: target.labels().len() as u32,
+                    },
+                };
+                let shape = folds.map_or(Shape::COUNT, |folds| Shape { folds, targets });
+                Values::Categories(CategoryTable::with_capacity_bytes(shape, table_bytes))
+            }
+            Wish::Texts(tokens) => Values::Texts {
+                tokens: 0,
+                documents: tokens.frequencies(),
+            },
+        };
+        ColumnFit {
+            missing: 0,
+            distinct: Distinct::default(),
+            values,
+        }
+    }
+
+    /// What the chosen rows of a chunk amount to.
+    fn sum_up(&self, chunk: &Chunk, column: usize, rows: &[u32]) -> Part {
+        match self {
+            Wish::Numbers => {
+                let numbers = chunk.numbers(column);
+                let chosen: Vec<f64> = rows.iter().map(|row| numbers[*row as usize]).collect();
+                let (mut moments, mut quantiles) = (Moments::default(), Quantiles::default());
+                moments.push_slice(&chosen);
+                quantiles.push_slice(&chosen);
+                let mut distinct = Distinct::default();
+                let mut missing = 0;
+                for number in &chosen {
+                    match number.is_nan() {
+                        true => missing += 1,
+                        false => distinct.insert(mix(number.to_bits())),
+                    }
+                }
+                Part::Numbers {
+                    moments,
+                    quantiles,
+                    distinct,
+                    missing,
+                }
+            }
+            Wish::Categories { .. } => {
+                let key = |row: &u32| chunk.text(column, *row as usize).map_or(MISSING, hash);
+                Part::Keys(rows.iter().map(key).collect())
+            }
+            Wish::Texts(tokenizer) => {
+                let mut documents = tokenizer.frequencies();
+                let (mut distinct, mut tokens, mut missing) = (Distinct::default(), 0, 0);
+                for row in rows {
+                    match chunk.text(column, *row as usize) {
+                        None => missing += 1,
+                        Some(text) => {
+                            distinct.insert(hash(text));
+                            tokens += documents.add(text);
+                        }
+                    }
+                }
+                Part::Texts {
+                    tokens,
+                    documents,
+                    distinct,
+                    missing,
+                }
+            }
+        }
+    }
+}
+
+impl ColumnFit {
+    /// The most bytes after so many more rows.
+    fn would_need(&self, more: usize) -> usize {
+        match &self.values {
+            Values::Categories(table) => self.distinct.bytes() + table.would_need(more),
+            _ => self.bytes(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let values = match &self.values {
+            // A sketch grows to about this.
+            Values::Numbers { .. } => 24 << 10,
+            Values::Categories(table) => table.bytes(),
+            Values::Texts { documents, .. } => documents.bytes(),
+        };
+        self.distinct.bytes() + values
+    }
+}

@@ -1,0 +1,218 @@
+//! The parts of a job: where the samples are, what is fitted, how it is fitted.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tidegate_data::BadRows;
+use tidegate_data::target::Task;
+
+/// Where the samples are and how to read them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataPart {
+    /// Files, folders, patterns; or one database.
+    #[serde(rename = "path", serialize_with = "write_paths", deserialize_with = "read_paths")]
+    pub paths: Vec<PathBuf>,
+    pub target: String,
+    #[serde(default = "default_holdout")]
+    pub holdout: f64,
+    /// `,`, `;`, `|` or `tab`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<String>,
+    /// A character, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    #[serde(default)]
+    pub bad_rows: BadRows,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// What a database is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// Only rows that meet this condition.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// A number of rows, or a share of them below 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<f64>,
+    /// Only these columns; and all but these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+}
+
+impl DataPart {
+    pub(super) fn new(paths: Vec<PathBuf>, target: String) -> DataPart {
+        DataPart {
+            paths,
+            target,
+            holdout: default_holdout(),
+            delimiter: None,
+            quote: None,
+            header: None,
+            bad_rows: BadRows::Fail,
+            missing: Vec::new(),
+            query: None,
+            condition: None,
+            sample: None,
+            columns: Vec::new(),
+            ignore: Vec::new(),
+        }
+    }
+
+    /// What a person calls it: the path, or the first of several and how many more there are.
+    pub fn name(&self) -> String {
+        match self.paths.as_slice() {
+            [] => String::new(),
+            [only] => only.display().to_string(),
+            [first, others @ ..] => format!("{} and {} more", first.display(), others.len()),
+        }
+    }
+}
+
+/// One path is written as a text, several as a list.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Paths {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+fn write_paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    match paths {
+        [only] => only.serialize(serializer),
+        several => several.serialize(serializer),
+    }
+}
+
+fn read_paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+    Ok(match Paths::deserialize(deserializer)? {
+        Paths::One(path) => vec![path],
+        Paths::Several(paths) => paths,
+    })
+}
+
+/// The kind of model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// Boosted trees, unless the data says otherwise.
+    #[default]
+    Auto,
+    Linear,
+    Boost,
+}
+
+impl ModelKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ModelKind::Auto => "auto",
+            ModelKind::Linear => "linear",
+            ModelKind::Boost => "boost",
+        }
+    }
+}
+
+/// What is fitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelPart {
+    pub kind: ModelKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// Penalties on weights, or on the values of leaves.
+    pub l1: f64,
+    pub l2: f64,
+    /// Trees at the most, their depth, and their leaves where those are to be fewer than the depth allows.
+    pub trees: u32,
+    pub depth: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaves: Option<u32>,
+    pub growth: Growth,
+    pub learning_rate: f64,
+    pub min_child_weight: f64,
+    /// Shares of rows and columns that each tree sees.
+    pub row_sample: f64,
+    pub column_sample: f64,
+    /// Weights of classes in the loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_weights: Option<ClassWeights>,
+}
+
+/// Which leaf is split next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Growth {
+    /// All of a level.
+    #[default]
+    Depth,
+    /// The one that gains most.
+    Leaf,
+}
+
+/// How much a row of each class counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClassWeights {
+    /// Every class as much as any other, however few rows it has.
+    Balanced,
+}
+
+/// How it is fitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainPart {
+    pub seed: u64,
+    pub epochs: u32,
+    /// Epochs or trees without a better score on the rows held out, before training ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<u32>,
+    /// The result does not depend on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Cross-validation: so many models, each judged on the rows that the others learned from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folds: Option<u32>,
+    /// Whether encoded rows are kept on disk for later epochs.
+    pub pack: bool,
+}
+
+pub(super) fn default_holdout() -> f64 {
+    0.1
+}
+
+impl Default for ModelPart {
+    fn default() -> ModelPart {
+        ModelPart {
+            kind: ModelKind::Auto,
+            task: None,
+            l1: 0.0,
+            l2: 1.0,
+            trees: 100,
+            depth: 6,
+            leaves: None,
+            growth: Growth::Depth,
+            learning_rate: 0.1,
+            min_child_weight: 1.0,
+            row_sample: 1.0,
+            column_sample: 1.0,
+            class_weights: None,
+        }
+    }
+}
+
+impl Default for TrainPart {
+    fn default() -> TrainPart {
+        TrainPart {
+            seed: 7,
+            epochs: 5,
+            patience: None,
+            threads: None,
+            folds: None,
+            pack: true,
+        }
+    }
+}
