@@ -6,8 +6,9 @@
 //!    the page cache.
 //! 2. [`csv`] cuts the text into blocks of whole rows and walks their fields.
 //! 3. [`profile()`] looks at a bounded sample: the dialect, the columns, which of them hold numbers.
-//! 4. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
-//! 5. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
+//! 4. [`sketch`] holds what one streaming pass keeps of a column, bounded and mergeable.
+//! 5. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
+//! 6. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
 //!    encoded on several threads and reach the model in the order of the file.
 
 pub mod batch;
@@ -20,6 +21,7 @@ mod number;
 mod pass;
 mod pipeline;
 mod profile;
+pub mod sketch;
 pub mod table;
 pub mod target;
 

@@ -1,0 +1,3 @@
+//! Sketches and encoders against reference implementations; the scripts that printed the numbers stand beside.
+
+mod sketches;
