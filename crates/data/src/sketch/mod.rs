@@ -8,6 +8,8 @@
 pub mod distinct;
 pub mod hash;
 pub mod moments;
+pub mod quantiles;
 
 pub use distinct::Distinct;
 pub use moments::Moments;
+pub use quantiles::Quantiles;
