@@ -222,18 +222,6 @@ impl Records {
         self.len - 1
     }
 
-    /// Moves a record to an earlier place.
-    pub(super) fn copy(&mut self, from: usize, to: usize) {
-        let (source, target) = (from / SEGMENT, to / SEGMENT);
-        let at = from % SEGMENT * self.words;
-        if source == target {
-            let to = to % SEGMENT * self.words;
-            self.segments[source].copy_within(at..at + self.words, to);
-        } else if let Ok([source, target]) = self.segments.get_disjoint_mut([source, target]) {
-            target[to % SEGMENT * self.words..][..self.words].copy_from_slice(&source[at..][..self.words]);
-        }
-    }
-
     /// Forgets the records from `len` on.
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = len;
