@@ -6,8 +6,9 @@
 //!    the page cache.
 //! 2. [`csv`] cuts the text into blocks of whole rows and walks their fields.
 //! 3. [`profile()`] looks at a bounded sample: the dialect, the columns, which of them hold numbers.
-//! 4. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
-//! 5. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
+//! 4. [`sketch`] holds what one streaming pass keeps of a column, bounded and mergeable.
+//! 5. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
+//! 6. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
 //!    encoded on several threads and reach the model in the order of the file.
 
 pub mod batch;
@@ -15,12 +16,14 @@ pub mod chunk;
 pub mod csv;
 pub mod encode;
 mod error;
+pub mod features;
 mod holdout;
 mod input;
 mod number;
 mod pass;
 mod pipeline;
 mod profile;
+pub mod role;
 pub mod sketch;
 pub mod source;
 pub mod table;
@@ -29,10 +32,12 @@ pub mod target;
 pub use batch::Batch;
 pub use batch::RowCounts;
 pub use error::{Error, Fault, Result};
+pub use features::{FeatureOptions, Features};
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};
 pub use pass::{Pass, PassOptions};
 pub use profile::{ColumnProfile, Profile};
+pub use role::Role;
 pub use source::{Position, Source, SourceOptions};
 pub use table::{BadRows, Table, TableOptions};

@@ -52,9 +52,12 @@ mod tests {
 
     const KNOWN: [(&str, u64); 4] = [
         ("", 0x2d06_8005_38d3_94c2),
-        ("a", 0),
-        ("Zurich", 0),
-        ("a category with a name of more than sixteen bytes", 0),
+        ("a", 0xe6c6_32b6_1e96_4e1f),
+        ("Zurich", 0x68b1_e329_dce8_eb0d),
+        (
+            "a category with a name of more than sixteen bytes",
+            0x9aa8_71de_cda7_4cba,
+        ),
     ];
 
     #[test]

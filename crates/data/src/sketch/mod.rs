@@ -5,9 +5,15 @@
 //! values are not numbers: they are left out of the numeric sketches and have a place of their own among the
 //! categories.
 
+pub mod categories;
 pub mod distinct;
 pub mod hash;
 pub mod moments;
+pub mod quantiles;
+mod records;
 
+pub use categories::CategoryTable;
 pub use distinct::Distinct;
 pub use moments::Moments;
+pub use quantiles::Quantiles;
+pub use records::{Category, Shape, Targets};

@@ -45,26 +45,33 @@ impl Moments {
     /// Many values at once, without a division for each.
     pub fn push_slice(&mut self, values: &[f64]) {
         for chunk in values.chunks(CHUNK) {
-            let finite = |x: &&f64| x.is_finite();
-            let (mut count, mut sum) = (0u64, 0.0);
-            let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
-            for x in chunk.iter().filter(finite) {
-                count += 1;
-                sum += x;
-                min = min.min(*x);
-                max = max.max(*x);
-            }
+            // Eight sums side by side: each addition waits for the one before it in its own lane only.
+            let mut lanes = [Lane::default(); 8];
+            each_finite(chunk, &mut lanes, |lane, x, finite| {
+                lane.count += u64::from(finite);
+                lane.sum += if finite { x } else { 0.0 };
+                lane.min = lane.min.min(if finite { x } else { f64::INFINITY });
+                lane.max = lane.max.max(if finite { x } else { f64::NEG_INFINITY });
+            });
+            let count: u64 = lanes.iter().map(|lane| lane.count).sum();
             if count == 0 {
                 continue;
             }
-            let mean = sum / count as f64;
-            let squares = chunk.iter().filter(finite).map(|x| (x - mean) * (x - mean)).sum();
+            let mean = lanes.iter().map(|lane| lane.sum).sum::<f64>() / count as f64;
+            let mut squares = [0.0; 8];
+            each_finite(chunk, &mut squares, |squares, x, finite| {
+                let delta = if finite { x - mean } else { 0.0 };
+                *squares += delta * delta;
+            });
             self.merge(&Moments {
                 count,
                 mean,
-                squares,
-                min,
-                max,
+                squares: squares.iter().sum(),
+                min: lanes.iter().map(|lane| lane.min).fold(f64::INFINITY, f64::min),
+                max: lanes
+                    .iter()
+                    .map(|lane| lane.max)
+                    .fold(f64::NEG_INFINITY, f64::max),
             });
         }
     }
@@ -96,5 +103,38 @@ impl Moments {
 
     pub fn deviation(&self) -> f64 {
         self.variance().sqrt()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Lane {
+    count: u64,
+    sum: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane {
+            count: 0,
+            sum: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        }
+    }
+}
+
+/// Deals the values out to eight lanes in turn, with whether each is finite.
+#[inline(always)]
+fn each_finite<T>(values: &[f64], lanes: &mut [T; 8], mut take: impl FnMut(&mut T, f64, bool)) {
+    let (rows, rest) = values.as_chunks::<8>();
+    for row in rows {
+        for (lane, &x) in lanes.iter_mut().zip(row) {
+            take(lane, x, x.is_finite());
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        take(lane, x, x.is_finite());
     }
 }

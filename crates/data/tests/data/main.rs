@@ -2,6 +2,7 @@
 
 mod attacks;
 mod dialects;
+mod encoders;
 mod faults;
 mod help;
 mod passes;

@@ -1,0 +1,5 @@
+//! Sketches and encoders against reference implementations; the scripts that printed the numbers stand beside.
+
+mod categories;
+mod quantiles;
+mod sketches;
