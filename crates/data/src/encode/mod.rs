@@ -1,5 +1,20 @@
 //! A column's way into numbers, one file per encoder.
+//!
+//! Every encoder is plain data, fitted from the [sketches](crate::sketch) of one streaming pass by `fit`, and has
+//! a `width()` of dense and sparse outputs and a `name(column, output)` for each, dense ones first. Dense
+//! encoders write into rows that are `stride` numbers apart; sparse ones give the index of what is not zero.
+//! Numbers come in as `f64`, not-a-number for missing; categories as their [hash](crate::sketch::hash::hash()),
+//! [`MISSING`](crate::sketch::hash::MISSING) for missing.
 
+mod category;
+pub mod dummy;
+pub mod lookup;
+pub mod number;
 pub mod scale;
+pub mod width;
 
+pub use dummy::{Dummy, DummyOptions};
+pub use lookup::{Keys, Lookup};
+pub use number::{Clip, Impute, Number, NumberOptions, NumberScale, ScaleBy};
 pub use scale::Scale;
+pub use width::Width;
