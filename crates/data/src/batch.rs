@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use tidegate_memory::{Grant, Holder};
 
+pub use crate::encode::Width;
 use crate::{Error, Fault, Result};
 
 /// Rows of one piece after encoding, in the order of the source.
@@ -23,30 +24,6 @@ pub struct Batch {
     /// What happened to the rows of the piece.
     pub counts: RowCounts,
     grant: Grant,
-}
-
-/// How many values an encoded row has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Width {
-    pub dense: usize,
-    /// Places for sparse values.
-    pub sparse: usize,
-}
-
-impl std::ops::Add for Width {
-    type Output = Width;
-    fn add(self, other: Width) -> Width {
-        Width {
-            dense: self.dense + other.dense,
-            sparse: self.sparse + other.sparse,
-        }
-    }
-}
-
-impl Width {
-    pub fn total(&self) -> usize {
-        self.dense + self.sparse
-    }
 }
 
 /// How many rows were used and how many were left out, and why.

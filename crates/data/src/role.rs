@@ -67,14 +67,22 @@ pub fn judge(column: &ColumnProfile, complete: bool) -> Judged {
         return judged(Role::Ignored, Read::Text, "holds lists or structures".into());
     }
     if values == 0 {
-        let why = if complete { "has no value" } else { "has no value in the sample" };
+        let why = if complete {
+            "has no value"
+        } else {
+            "has no value in the sample"
+        };
         return judged(Role::Constant, Read::Text, why.into());
     }
     if complete && column.n_distinct() == Some(1) && column.missing == 0 {
         return judged(Role::Constant, Read::Text, "is the same in every row".into());
     }
     if let Some(format) = time_format(column) {
-        return judged(Role::Time, Read::Time(format), format!("{} dates", column.times.most()));
+        return judged(
+            Role::Time,
+            Read::Time(format),
+            format!("{} dates", column.times.most()),
+        );
     }
     if column.kind == Kind::Boolean || (column.booleans == values && column.text > 0) {
         return judged(Role::Boolean, Read::Boolean, "two truths".into());
@@ -90,10 +98,18 @@ pub fn judge(column: &ColumnProfile, complete: bool) -> Judged {
     let distinct = column.n_distinct().unwrap_or(values).min(values);
     let mostly_distinct = distinct * 2 > values && values >= 2;
     if (words >= TEXT_WORDS || bytes >= TEXT_BYTES) && mostly_distinct {
-        return judged(Role::Text, Read::Text, format!("{words:.0} words a value, mostly different"));
+        return judged(
+            Role::Text,
+            Read::Text,
+            format!("{words:.0} words a value, mostly different"),
+        );
     }
     if complete && values >= ENOUGH && distinct == values {
-        return judged(Role::Identifier, Read::Text, "no two rows have the same value".into());
+        return judged(
+            Role::Identifier,
+            Read::Text,
+            "no two rows have the same value".into(),
+        );
     }
     judged(Role::Category, Read::Text, String::new())
 }
@@ -124,6 +140,17 @@ fn row_number(column: &ColumnProfile) -> Option<String> {
 
 fn is_identifier_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let names = ["id", "index", "idx", "row", "rownum", "row_number", "unnamed: 0", "key", "uuid", "guid"];
+    let names = [
+        "id",
+        "index",
+        "idx",
+        "row",
+        "rownum",
+        "row_number",
+        "unnamed: 0",
+        "key",
+        "uuid",
+        "guid",
+    ];
     names.contains(&lower.as_str()) || lower.ends_with("_id") || name.ends_with("Id") || name.ends_with("ID")
 }

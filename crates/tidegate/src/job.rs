@@ -91,15 +91,18 @@ impl Job {
         }
         for (name, value) in [("l1", model.l1), ("l2", model.l2)] {
             if !(value.is_finite() && value >= 0.0) {
-                return usage(
-                    format!("--{name} {value} is not a penalty"),
-                    "give 0 or more",
-                );
+                return usage(format!("--{name} {value} is not a penalty"), "give 0 or more");
             }
         }
-        for (name, value) in [("row-sample", model.row_sample), ("column-sample", model.column_sample)] {
+        for (name, value) in [
+            ("row-sample", model.row_sample),
+            ("column-sample", model.column_sample),
+        ] {
             if !(value > 0.0 && value <= 1.0) {
-                return usage(format!("--{name} {value} is not a share"), "give more than 0, at most 1");
+                return usage(
+                    format!("--{name} {value} is not a share"),
+                    "give more than 0, at most 1",
+                );
             }
         }
         if !(model.learning_rate > 0.0 && model.learning_rate <= 10.0) {
@@ -136,7 +139,10 @@ impl Job {
             );
         }
         if train.patience == Some(0) {
-            return usage("--patience 0 would end at once".into(), "give 1 or more, or leave it out");
+            return usage(
+                "--patience 0 would end at once".into(),
+                "give 1 or more, or leave it out",
+            );
         }
         if train.patience.is_some() && data.holdout == 0.0 {
             return usage(
@@ -145,16 +151,25 @@ impl Job {
             );
         }
         if train.folds.is_some_and(|folds| !(2..=100).contains(&folds)) {
-            return usage("--folds is not a number of folds".into(), "give 2 to 100; 5 is usual");
+            return usage(
+                "--folds is not a number of folds".into(),
+                "give 2 to 100; 5 is usual",
+            );
         }
-        if data.sample.is_some_and(|sample| !(sample.is_finite() && sample > 0.0)) {
+        if data
+            .sample
+            .is_some_and(|sample| !(sample.is_finite() && sample > 0.0))
+        {
             return usage(
                 "--sample is neither a number of rows nor a share".into(),
                 "give 100000 for so many rows, 0.1 for a tenth of them",
             );
         }
         if data.paths.is_empty() {
-            return usage("there is no data to read".into(), "name a file, a folder or a pattern");
+            return usage(
+                "there is no data to read".into(),
+                "name a file, a folder or a pattern",
+            );
         }
         self.source_options()?;
         for path in &data.paths {
@@ -189,7 +204,8 @@ impl Job {
 
 /// Whether a path is the address of a database.
 pub(crate) fn is_url(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.starts_with("postgres://") || text.starts_with("postgresql://"))
+    path.to_str()
+        .is_some_and(|text| text.starts_with("postgres://") || text.starts_with("postgresql://"))
 }
 
 /// Refuses a path that cannot be written down: jobs are text.

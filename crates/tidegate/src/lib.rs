@@ -16,7 +16,7 @@ pub mod worker;
 pub use demo::{DemoOptions, Proof, Step, demo};
 pub use doctor::{Diagnosis, DiskSpeed, diagnose};
 pub use error::{Error, Result};
-pub use job::{DataPart, Job, ModelPart, TrainPart};
+pub use job::{ClassWeights, DataPart, Growth, Job, ModelKind, ModelPart, TrainPart};
 pub use predict::{PredictJob, Predicted, predict};
 pub use session::Session;
 pub use table::write_table;

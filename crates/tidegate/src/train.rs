@@ -9,7 +9,7 @@ use tidegate_runs::{NewRun, Outcome, Run, Status};
 use tidegate_train::{Report, sweep};
 use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
 
-use crate::job::check_path;
+use crate::job::{check_path, is_url};
 use crate::worker::{Task, floor};
 use crate::{Error, Job, Result, Session};
 
@@ -57,13 +57,17 @@ fn start(
     let budget = resolve(&session.host, job.memory)?;
     let mut job = job.clone();
     // A run is told from anywhere, so its data is named from the root.
-    job.data.path = std::path::absolute(&job.data.path).unwrap_or(job.data.path);
-    check_path(&job.data.path)?;
+    for path in &mut job.data.paths {
+        if !is_url(path) {
+            *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
+        }
+        check_path(path)?;
+    }
     let run = session.store.create(&NewRun {
         kind: "train".into(),
         name: job.name.clone(),
-        model: Some(job.model.kind.clone()),
-        data: Some(job.data.path.display().to_string()),
+        model: Some(job.model.kind.as_str().into()),
+        data: Some(job.data.name()),
         target: Some(job.data.target.clone()),
         budget_bytes: Some(budget.bytes),
         bound: Some(budget.bound.name.clone()),

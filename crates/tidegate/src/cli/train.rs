@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tidegate::{Error, Job, Result, Trained, train};
+use tidegate::{ClassWeights, Error, Growth, Job, ModelKind, Result, Trained, train};
+use tidegate_data::Source;
 use tidegate_data::target::Task;
-use tidegate_data::{Source, SourceOptions};
 use tidegate_memory::{Budget, Ledger};
 use tidegate_train::Metric;
 use tidegate_watch::Update;
@@ -16,8 +16,9 @@ use super::{CsvArguments, MemoryArguments, open, print_json, say};
 
 #[derive(Args)]
 pub(super) struct TrainArguments {
-    /// A CSV file (plain, gzip or zstd), or a job file (.toml)
-    data: PathBuf,
+    /// Files, folders or patterns ('flights/*.csv'), a database, or a job file (.toml)
+    #[arg(required = true)]
+    data: Vec<PathBuf>,
     /// The column to predict
     #[arg(long, value_name = "COLUMN")]
     target: Option<String>,
@@ -29,18 +30,25 @@ pub(super) struct TrainArguments {
     /// What to predict [default: by the target's values]
     #[arg(long, value_enum)]
     task: Option<TaskChoice>,
-    /// The kind of model: linear
-    #[arg(long, value_name = "KIND")]
-    model: Option<String>,
+    /// The kind of model [default: auto]
+    #[arg(long, value_enum, value_name = "KIND")]
+    model: Option<ModelChoice>,
     /// Passes over the data at the most; fewer when the model has settled [default: 5]
     #[arg(long)]
     epochs: Option<u32>,
     /// The share of rows held out for evaluation [default: 0.1]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     holdout: Option<f64>,
-    /// The penalty on weights of standardised columns [default: 1]
-    #[arg(long, allow_negative_numbers = true)]
-    l2: Option<f64>,
+    /// Cross-validation: train so many models, each judged on the rows that the others learned from
+    #[arg(long, value_name = "K")]
+    folds: Option<u32>,
+    /// End when the rows held out have seen so many epochs or trees without a better score
+    #[arg(long, value_name = "N")]
+    patience: Option<u32>,
+    #[command(flatten)]
+    fitting: ModelArguments,
+    #[command(flatten)]
+    rows: RowArguments,
     /// Decides which rows are held out [default: 7]
     #[arg(long)]
     seed: Option<u64>,
@@ -54,20 +62,107 @@ pub(super) struct TrainArguments {
     json: bool,
 }
 
+/// How a model is fitted.
+#[derive(Args)]
+#[command(next_help_heading = "Model")]
+struct ModelArguments {
+    /// The penalty that makes weights zero [default: 0]
+    #[arg(long, allow_negative_numbers = true)]
+    l1: Option<f64>,
+    /// The penalty on the squares of weights, or of the values of leaves [default: 1]
+    #[arg(long, allow_negative_numbers = true)]
+    l2: Option<f64>,
+    /// Trees at the most [default: 100]
+    #[arg(long)]
+    trees: Option<u32>,
+    /// Splits from the root of a tree to its leaves at the most [default: 6]
+    #[arg(long)]
+    depth: Option<u32>,
+    /// Leaves of a tree at the most
+    #[arg(long)]
+    leaves: Option<u32>,
+    /// Which leaves are split next: all of a level, or the one that gains most [default: depth]
+    #[arg(long, value_enum)]
+    growth: Option<GrowthChoice>,
+    /// How much of a tree's advice is taken [default: 0.1]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    learning_rate: Option<f64>,
+    /// The least curvature of the loss in a leaf [default: 1]
+    #[arg(long, value_name = "WEIGHT", allow_negative_numbers = true)]
+    min_child_weight: Option<f64>,
+    /// The share of rows that each tree sees [default: 1]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    row_sample: Option<f64>,
+    /// The share of columns that each tree sees [default: 1]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    column_sample: Option<f64>,
+    /// Make every class count as much as any other
+    #[arg(long, value_enum, value_name = "HOW")]
+    class_weights: Option<WeightChoice>,
+}
+
+/// Which rows and columns are used.
+#[derive(Args)]
+#[command(next_help_heading = "Data")]
+struct RowArguments {
+    /// What to ask a database
+    #[arg(long, value_name = "SQL")]
+    query: Option<String>,
+    /// Only rows that meet this condition: "age > 30 and country in ('NO', 'SE')"
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+    /// Only so many rows, or this share of them if below 1
+    #[arg(long, value_name = "ROWS|SHARE", allow_negative_numbers = true)]
+    sample: Option<f64>,
+    /// Only these columns, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// All columns but these, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// Read and encode the data again in every epoch, instead of keeping encoded rows on disk
+    #[arg(long)]
+    no_pack: bool,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum TaskChoice {
     Regression,
     Binary,
+    Multiclass,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModelChoice {
+    Auto,
+    Linear,
+    Boost,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum GrowthChoice {
+    Depth,
+    Leaf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WeightChoice {
+    Balanced,
 }
 
 impl TrainArguments {
     /// The job that the arguments describe; an option overrides what a job file says.
     fn job(&self) -> Result<Job> {
-        let is_job = self.data.extension().is_some_and(|extension| extension == "toml");
-        let mut job = match (&self.target, is_job) {
-            (_, true) => Job::read(&self.data)?,
-            (Some(target), false) => Job::new(&self.data, target),
-            (None, false) => return Err(no_target(&self.data)),
+        let is_job = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+        let job_file = self
+            .data
+            .first()
+            .filter(|path| is_job(path) && self.data.len() == 1);
+        let is_job = job_file.is_some();
+        let mut job = match (&self.target, job_file) {
+            (_, Some(file)) => Job::read(file)?,
+            (Some(target), None) => Job::new(self.data.clone(), target),
+            (None, None) => return Err(self.no_target()),
         };
         if let (Some(target), true) = (&self.target, is_job) {
             job.data.target.clone_from(target);
@@ -84,10 +179,42 @@ impl TrainArguments {
             .map(|task| match task {
                 TaskChoice::Regression => Task::Regression,
                 TaskChoice::Binary => Task::Binary,
+                TaskChoice::Multiclass => Task::Multiclass,
             })
             .or(job.model.task);
-        set(&mut job.model.kind, self.model.clone());
-        set(&mut job.model.l2, self.l2);
+        let kind = self.model.map(|kind| match kind {
+            ModelChoice::Auto => ModelKind::Auto,
+            ModelChoice::Linear => ModelKind::Linear,
+            ModelChoice::Boost => ModelKind::Boost,
+        });
+        let growth = self.fitting.growth.map(|growth| match growth {
+            GrowthChoice::Depth => Growth::Depth,
+            GrowthChoice::Leaf => Growth::Leaf,
+        });
+        let (fitting, model) = (&self.fitting, &mut job.model);
+        set(&mut model.kind, kind);
+        set(&mut model.l1, fitting.l1);
+        set(&mut model.l2, fitting.l2);
+        set(&mut model.trees, fitting.trees);
+        set(&mut model.depth, fitting.depth);
+        set(&mut model.growth, growth);
+        set(&mut model.learning_rate, fitting.learning_rate);
+        set(&mut model.min_child_weight, fitting.min_child_weight);
+        set(&mut model.row_sample, fitting.row_sample);
+        set(&mut model.column_sample, fitting.column_sample);
+        model.leaves = fitting.leaves.or(model.leaves);
+        if let Some(WeightChoice::Balanced) = fitting.class_weights {
+            model.class_weights = Some(ClassWeights::Balanced);
+        }
+        job.train.folds = self.folds.or(job.train.folds);
+        job.train.patience = self.patience.or(job.train.patience);
+        job.train.pack &= !self.rows.no_pack;
+        let rows = &self.rows;
+        job.data.query = rows.query.clone().or(job.data.query);
+        job.data.condition = rows.condition.clone().or(job.data.condition);
+        job.data.sample = rows.sample.or(job.data.sample);
+        job.data.columns.extend(rows.columns.iter().cloned());
+        job.data.ignore.extend(rows.ignore.iter().cloned());
         set(&mut job.train.epochs, self.epochs);
         set(&mut job.train.seed, self.seed);
         job.train.threads = self.threads.or(job.train.threads);
@@ -99,27 +226,26 @@ impl TrainArguments {
         set(&mut job.data.bad_rows, self.csv.bad_rows.map(Into::into));
         Ok(job)
     }
-}
 
-/// Asks for the target, with the columns to choose from.
-fn no_target(data: &Path) -> Error {
-    let look = || {
+    /// Asks for the target, with the columns to choose from.
+    fn no_target(&self) -> Error {
         let ledger = Ledger::new(64_000_000);
-        Source::open(&[data.into()], &SourceOptions::default(), &[], &ledger)
-    };
-    match look() {
-        Err(error) => error.into(),
-        Ok(source) => {
-            let columns = source.columns();
-            let names: Vec<&str> = columns.iter().take(20).map(|column| column.name.as_str()).collect();
-            let more = if columns.len() > names.len() {
-                ", …"
-            } else {
-                ""
-            };
-            Error::Usage {
-                what: "which column is to be predicted?".into(),
-                hint: format!("say --target COLUMN; the columns are {}{more}", names.join(", ")),
+        let options = Job::new(self.data.clone(), "").source_options();
+        let source = options.and_then(|options| Ok(Source::open(&self.data, &options, &[], &ledger)?));
+        match source {
+            Err(error) => error,
+            Ok(source) => {
+                let columns = source.columns();
+                let names: Vec<&str> = columns
+                    .iter()
+                    .take(20)
+                    .map(|column| column.name.as_str())
+                    .collect();
+                let more = if columns.len() > names.len() { ", …" } else { "" };
+                Error::Usage {
+                    what: "which column is to be predicted?".into(),
+                    hint: format!("say --target COLUMN; the columns are {}{more}", names.join(", ")),
+                }
             }
         }
     }

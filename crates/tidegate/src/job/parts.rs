@@ -11,7 +11,11 @@ use tidegate_data::target::Task;
 #[serde(deny_unknown_fields)]
 pub struct DataPart {
     /// Files, folders, patterns; or one database.
-    #[serde(rename = "path", serialize_with = "write_paths", deserialize_with = "read_paths")]
+    #[serde(
+        rename = "path",
+        serialize_with = "write_paths",
+        deserialize_with = "read_paths"
+    )]
     pub paths: Vec<PathBuf>,
     pub target: String,
     #[serde(default = "default_holdout")]

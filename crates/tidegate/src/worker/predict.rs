@@ -21,8 +21,18 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
         dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
         missing: [job.missing.as_slice(), &model.encoders.missing].concat(),
     };
-    let names: Vec<&str> = model.encoders.features.iter().map(|feature| feature.name.as_str()).collect();
-    let source = Source::open(std::slice::from_ref(&job.data), &reading, &names, &sampling_ledger(budget))?;
+    let names: Vec<&str> = model
+        .encoders
+        .features
+        .iter()
+        .map(|feature| feature.name.as_str())
+        .collect();
+    let source = Source::open(
+        std::slice::from_ref(&job.data),
+        &reading,
+        &names,
+        &sampling_ledger(budget),
+    )?;
     let options = TableOptions {
         bad_rows: job.bad_rows,
         missing: job.missing.clone(),

@@ -29,8 +29,8 @@ pub(super) struct Places {
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) -> Result<()> {
     let job = Job::read(job)?;
     let sampling = sampling_ledger(budget);
-    let (paths, target) = (std::slice::from_ref(&job.data.path), job.data.target.as_str());
-    let source = Source::open(paths, &job.source_options()?, &[target], &sampling)?;
+    let target = job.data.target.as_str();
+    let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
     let table = Table::open(source, target, &job.table_options(), &sampling)?;
     describe(speaker, &table);
     let plan = linear::plan(&table, job.threads(), runtime_bytes(), budget)?;
