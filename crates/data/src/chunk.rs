@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Holder};
 
+use crate::encode::TimeFormat;
 use crate::number::{Number, parse_number};
 use crate::profile::{is_missing_or, is_word};
 use crate::{Fault, Result};
@@ -19,6 +20,8 @@ pub enum Read {
     Number,
     /// As 0 or 1: true, yes, t, y, 1 and their opposites.
     Boolean,
+    /// As a date, in seconds since 1970, UTC.
+    Time(TimeFormat),
     /// As text, without surrounding blanks.
     Text,
 }
@@ -80,7 +83,7 @@ impl Chunk {
             read: wanted.read,
             cells: match wanted.read {
                 Read::Text => Cells::Texts(Vec::new()),
-                Read::Number | Read::Boolean => Cells::Numbers(Vec::new()),
+                Read::Number | Read::Boolean | Read::Time(_) => Cells::Numbers(Vec::new()),
             },
             broken: 0,
             first_broken: None,
@@ -192,6 +195,10 @@ impl Chunk {
                 }
                 Number::Missing => cells.push(f64::NAN),
                 _ => target.push_odd(bytes, &self.missing),
+            },
+            (Cells::Numbers(cells), Read::Time(format)) => match format.parse(bytes) {
+                Some(value) => cells.push(value),
+                None => target.push_odd(bytes, &self.missing),
             },
             (Cells::Numbers(cells), _) => match parse_boolean(bytes) {
                 Some(value) => cells.push(f64::from(u8::from(value))),

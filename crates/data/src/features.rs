@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Role;
+use crate::encode::TimePart;
 
 /// `[features]` of a job: options by column name.
 pub type Features = BTreeMap<String, FeatureOptions>;
@@ -49,6 +50,11 @@ pub struct FeatureOptions {
     /// Whether a missing value has a column of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flag_missing: Option<bool>,
+    /// Times: which parts, and whether those that come round again are points on a circle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<TimePart>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cyclic: Option<bool>,
     /// Text: the most words that make one token, or the characters of one; the weight of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<u8>,

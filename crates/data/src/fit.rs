@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 
 use tidegate_memory::{Grant, Ledger};
 
-use crate::chunk::{Chunk, Read, Wanted};
+use crate::chunk::Chunk;
 use crate::encode::text::{DocumentFrequencies, Tokenizer};
-use crate::pass::{Choice, row_key};
+use crate::pass::row_key;
 use crate::sketch::hash::{MISSING, fold, hash};
-use crate::sketch::{CategoryTable, Distinct, Moments, Quantiles, Shape, Targets};
-use crate::source::{Place, Position, Reading};
+use crate::sketch::{CategoryTable, Distinct, Moments, Quantiles, Shape, Targets, Times};
+use crate::source::Place;
 use crate::target::{Target, Task};
 use crate::{Holdout, Result, RowCounts, Table};
 
@@ -68,6 +68,10 @@ pub enum Values {
         moments: Moments,
         quantiles: Quantiles,
     },
+    Times {
+        times: Times,
+        quantiles: Quantiles,
+    },
     Categories(CategoryTable),
     Texts {
         /// Tokens of all texts.
@@ -80,6 +84,7 @@ pub enum Values {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wish {
     Numbers,
+    Times,
     /// Categories with so many folds of target sums; none of them where rows are only counted.
     Categories {
         folds: Option<u8>,
@@ -91,6 +96,12 @@ pub(crate) enum Wish {
 enum Part {
     Numbers {
         moments: Moments,
+        quantiles: Quantiles,
+        distinct: Distinct,
+        missing: u64,
+    },
+    Times {
+        times: Times,
         quantiles: Quantiles,
         distinct: Distinct,
         missing: u64,
@@ -190,6 +201,20 @@ impl Fitted {
                     fit.distinct.merge(&distinct);
                     fit.missing += missing;
                 }
+                (
+                    Values::Times { times, quantiles },
+                    Part::Times {
+                        times: more,
+                        quantiles: later,
+                        distinct,
+                        missing,
+                    },
+                ) => {
+                    times.merge(&more);
+                    quantiles.merge(&later);
+                    fit.distinct.merge(&distinct);
+                    fit.missing += missing;
+                }
                 (Values::Categories(table), Part::Keys(keys)) => {
                     let n_folds = table.shape().folds;
                     if n_folds > 1 && folds_of != n_folds {
@@ -232,6 +257,10 @@ impl Wish {
                 moments: Moments::default(),
                 quantiles: Quantiles::default(),
             },
+            Wish::Times => Values::Times {
+                times: Times::default(),
+                quantiles: Quantiles::default(),
+            },
             Wish::Categories { folds } => {
                 let targets = match target.task() {
                     Task::Regression => Targets::Number,
@@ -257,20 +286,31 @@ impl Wish {
     /// What the chosen rows of a chunk amount to.
     fn sum_up(&self, chunk: &Chunk, column: usize, rows: &[u32]) -> Part {
         match self {
-            Wish::Numbers => {
+            Wish::Numbers | Wish::Times => {
                 let numbers = chunk.numbers(column);
                 let chosen: Vec<f64> = rows.iter().map(|row| numbers[*row as usize]).collect();
-                let (mut moments, mut quantiles) = (Moments::default(), Quantiles::default());
-                moments.push_slice(&chosen);
+                let mut quantiles = Quantiles::default();
                 quantiles.push_slice(&chosen);
                 let mut distinct = Distinct::default();
                 let mut missing = 0;
                 for number in &chosen {
                     match number.is_nan() {
                         true => missing += 1,
-                        false => distinct.insert(mix(number.to_bits())),
+                        false => distinct.insert(hash(&number.to_bits().to_le_bytes())),
                     }
                 }
+                if *self == Wish::Times {
+                    let mut times = Times::default();
+                    times.push_slice(&chosen);
+                    return Part::Times {
+                        times,
+                        quantiles,
+                        distinct,
+                        missing,
+                    };
+                }
+                let mut moments = Moments::default();
+                moments.push_slice(&chosen);
                 Part::Numbers {
                     moments,
                     quantiles,
@@ -317,7 +357,7 @@ impl ColumnFit {
     fn bytes(&self) -> usize {
         let values = match &self.values {
             // A sketch grows to about this.
-            Values::Numbers { .. } => 24 << 10,
+            Values::Numbers { .. } | Values::Times { .. } => 24 << 10,
             Values::Categories(table) => table.bytes(),
             Values::Texts { documents, .. } => documents.bytes(),
         };

@@ -23,6 +23,8 @@ const PLACE_BYTES: usize = 64 << 10;
 const COLUMN_BYTES: u64 = 1024;
 /// Distinct values remembered of each column: enough to tell one, two and many.
 const DISTINCT: usize = 3;
+/// Texts remembered to tell the format of dates.
+const DATES: usize = 100;
 /// Distinct values counted of each column.
 const COUNTED: usize = 4096;
 
@@ -71,6 +73,8 @@ pub struct ColumnProfile {
     pub distinct: Vec<String>,
     /// The line of the first text value, where known.
     pub first_text: Option<(u64, String)>,
+    /// The first texts that could be dates.
+    pub maybe_dates: Vec<String>,
     /// Hashes of the distinct values, as long as they are few.
     seen: BTreeSet<u64>,
     /// More values than `seen` holds.
@@ -124,6 +128,8 @@ impl ColumnProfile {
         for value in &other.distinct {
             self.remember(value.as_bytes(), None, |text| text == value);
         }
+        let room = DATES - self.maybe_dates.len();
+        self.maybe_dates.extend(other.maybe_dates.iter().take(room).cloned());
         self.many |= other.many;
         for hash in &other.seen {
             self.see(*hash);
@@ -156,6 +162,10 @@ impl ColumnProfile {
                     .filter(|word| !word.is_empty())
                     .count() as u64;
                 self.see(hash(field.trim_ascii()));
+                let starts_so = field.trim_ascii().first().is_some_and(u8::is_ascii_digit);
+                if starts_so && field.len() <= 40 && self.maybe_dates.len() < DATES {
+                    self.maybe_dates.push(String::from_utf8_lossy(field.trim_ascii()).into_owned());
+                }
                 if let (None, Some(line)) = (&self.first_text, line) {
                     self.first_text = Some((line, unquote(field, quote)));
                 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::Read;
-use crate::encode::time::TimeFormat;
+use crate::encode::TimeFormat;
 use crate::profile::ColumnProfile;
 use crate::source::Kind;
 
@@ -77,12 +77,8 @@ pub fn judge(column: &ColumnProfile, complete: bool) -> Judged {
     if complete && column.n_distinct() == Some(1) && column.missing == 0 {
         return judged(Role::Constant, Read::Text, "is the same in every row".into());
     }
-    if let Some(format) = time_format(column) {
-        return judged(
-            Role::Time,
-            Read::Time(format),
-            format!("{} dates", column.times.most()),
-        );
+    if let Some((format, why)) = time_format(column) {
+        return judged(Role::Time, Read::Time(format), why);
     }
     if column.kind == Kind::Boolean || (column.booleans == values && column.text > 0) {
         return judged(Role::Boolean, Read::Boolean, "two truths".into());
@@ -114,13 +110,22 @@ pub fn judge(column: &ColumnProfile, complete: bool) -> Judged {
     judged(Role::Category, Read::Text, String::new())
 }
 
-/// Dates: nineteen of twenty values have the same format.
-fn time_format(column: &ColumnProfile) -> Option<TimeFormat> {
+/// Dates: nearly all values are texts, and one format reads them.
+fn time_format(column: &ColumnProfile) -> Option<(TimeFormat, String)> {
     if column.kind == Kind::Time {
-        return Some(TimeFormat::Seconds);
+        return Some((TimeFormat::YearFirst, String::new()));
     }
-    let format = column.times.format()?;
-    (column.text > 0 && column.times.most() * 20 >= column.values() * 19).then_some(format)
+    if column.text * 20 < column.values() * 19 {
+        return None;
+    }
+    let guess = TimeFormat::detect(column.maybe_dates.iter().map(String::as_bytes))?;
+    let order = match guess.format {
+        TimeFormat::YearFirst => "year first",
+        TimeFormat::DayFirst => "day first",
+        TimeFormat::MonthFirst => "month first",
+    };
+    let doubt = if guess.ambiguous { ", or the other way round" } else { "" };
+    Some((guess.format, format!("dates, {order}{doubt}")))
 }
 
 /// Whole numbers that count the rows, or bear the name of an identifier and are all different.

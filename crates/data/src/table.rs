@@ -1,16 +1,16 @@
 //! A table bound to its choices: which columns feed the model, how they are encoded, what is predicted.
 
-use std::ops::ControlFlow;
-
 use serde::{Deserialize, Serialize};
-use tidegate_memory::Ledger;
+use tidegate_memory::{Grant, Ledger};
 
 use crate::chunk::{Read, Wanted};
-use crate::encode::{Encoder, Encoders, Feature, Scale};
-use crate::profile::{ColumnProfile, Profile};
+use crate::encode::{Encoders, Feature, ImpactFolds, Width};
+use crate::filter::Filter;
+use crate::profile::Profile;
+use crate::role::{Judged, Role, judge};
 use crate::source::{Reading, Source};
-use crate::target::{Label, MOST_CLASSES, Target, Task};
-use crate::{Error, Fault, Result};
+use crate::target::{Target, Task};
+use crate::{Error, Features, Result};
 
 /// What to do with rows that cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,19 @@ pub struct TableOptions {
     pub missing: Vec<String>,
     /// What to predict; `None` decides by the target's values.
     pub task: Option<Task>,
+    /// Only these columns, all of them if empty; and all but these.
+    pub columns: Vec<String>,
+    pub ignore: Vec<String>,
+    /// What is said about single columns.
+    pub features: Features,
+}
+
+/// A column beside the target, with the role it was judged to have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableColumn {
+    pub name: String,
+    pub judged: Judged,
+    pub missing_share: f64,
 }
 
 /// A source and the way its rows become batches.
@@ -36,61 +49,77 @@ pub struct Table {
     pub source: Source,
     pub reading: Reading,
     pub encoders: Encoders,
-    /// Columns that are left out.
-    pub ignored: Vec<String>,
+    /// All columns but the target.
+    pub columns: Vec<TableColumn>,
+    pub features: Features,
+    /// What a bounded look showed; not there for tables that are only predicted.
+    pub profile: Option<Profile>,
+    /// What training rows get instead, by feature, where an encoder must not show them their own target.
+    pub(crate) folds: Vec<Option<ImpactFolds>>,
+    /// Decides which fold a row is in.
+    pub(crate) fold_seed: u64,
     /// Where each feature stands among the wanted columns, and the target if the source has it.
     pub(crate) feature_columns: Vec<usize>,
     pub(crate) target_column: Option<usize>,
+    /// The memory of the fitted encoders.
+    pub(crate) held: Option<Grant>,
 }
 
 impl Table {
-    /// Looks at a source for training: finds the target, chooses the numeric columns, fits their scales on
-    /// the sample.
+    /// Looks at a source for training: finds the target and what it is, and judges the role of every other
+    /// column. Encoders come with [`Table::fit_encoders`].
     pub fn open(source: Source, target: &str, options: &TableOptions, ledger: &Ledger) -> Result<Table> {
         let reading = Reading {
             wanted: Vec::new(),
             missing: options.missing.clone(),
             bad_rows: options.bad_rows,
         };
-        let profile = source.profile(&reading, ledger)?;
-        let target_column = find_column(&source, target)?;
-        let others = || profile.columns.iter().filter(|column| column.name != target);
-        let ignored: Vec<String> = others()
-            .filter(|column| !column.is_numeric())
-            .map(|column| column.name.clone())
-            .collect();
-        let feature = |column: &ColumnProfile| {
-            let scale = Scale::from_moments(column.moments.mean, column.variance(), column.missing > 0);
-            Feature {
-                name: column.name.clone(),
-                read: Read::Number,
-                encoder: Encoder::Scale(scale),
-            }
-        };
-        let features: Vec<Feature> = others()
-            .filter(|column| column.is_numeric())
-            .map(feature)
-            .collect();
-        if features.is_empty() {
-            return Err(Error::NoFeatures {
-                path: source.path().into(),
-                target: target.into(),
-                text_columns: ignored,
-            });
+        let named = [&options.columns, &options.ignore].into_iter().flatten();
+        for name in named.chain(options.features.keys()).map(String::as_str).chain([target]) {
+            find_column(&source, name)?;
         }
-        let sample = &profile.columns[target_column];
-        let encoders = Encoders {
-            features,
-            target_column: target.to_string(),
-            target: Target::number(sample),
-            missing: options.missing.clone(),
+        let profile = source.profile(&reading, ledger)?;
+        let column = |name: &str| {
+            let look = profile.columns.iter().find(|look| look.name == name)?;
+            let rows = (look.values() + look.missing).max(1);
+            Some(TableColumn {
+                name: name.into(),
+                judged: said_or_judged(look, options, profile.complete),
+                missing_share: look.missing as f64 / rows as f64,
+            })
         };
-        let mut table = Table::bound(source, reading, encoders, true);
-        table.ignored = ignored;
-        table.encoders.target = table.choose_target(&profile, sample, options, ledger)?;
-        let read = table.encoders.target.read_as();
-        if let Some(at) = table.target_column {
-            table.reading.wanted[at].read = read;
+        let names = source.columns().iter().map(|column| column.name.as_str());
+        let columns: Vec<TableColumn> = names.filter(|name| *name != target).filter_map(column).collect();
+        let mut table = Table {
+            source,
+            reading,
+            encoders: Encoders {
+                features: Vec::new(),
+                target_column: target.to_string(),
+                target: Target::Number {
+                    mean: 0.0,
+                    deviation: 1.0,
+                },
+                missing: options.missing.clone(),
+            },
+            columns,
+            features: options.features.clone(),
+            profile: None,
+            folds: Vec::new(),
+            fold_seed: 0,
+            feature_columns: Vec::new(),
+            target_column: None,
+            held: None,
+        };
+        table.encoders.target = table.choose_target(&profile, options.task, ledger)?;
+        table.profile = Some(profile);
+        table.want_used_columns();
+        if table.feature_columns.is_empty() {
+            return Err(Error::NoFeatures {
+                path: table.source.path().into(),
+                target: target.into(),
+                left_out: table.columns.iter().map(|column| column.name.clone()).collect(),
+            });
         }
         Ok(table)
     }
@@ -102,145 +131,93 @@ impl Table {
         }
         let mut missing = options.missing.clone();
         missing.extend(encoders.missing.iter().cloned());
-        let reading = Reading {
-            wanted: Vec::new(),
-            missing,
-            bad_rows: options.bad_rows,
-        };
-        Ok(Table::bound(source, reading, encoders.clone(), false))
-    }
-
-    fn bound(source: Source, mut reading: Reading, encoders: Encoders, with_target: bool) -> Table {
         let wanted = |feature: &Feature| Wanted {
             name: feature.name.clone(),
             read: feature.read,
         };
-        reading.wanted = encoders.features.iter().map(wanted).collect();
-        let feature_columns = (0..reading.wanted.len()).collect();
-        let target_column = with_target.then_some(reading.wanted.len());
-        if with_target {
-            reading.wanted.push(Wanted {
-                name: encoders.target_column.clone(),
-                read: encoders.target.read_as(),
-            });
-        }
-        Table {
+        Ok(Table {
             source,
-            reading,
-            encoders,
-            ignored: Vec::new(),
-            feature_columns,
-            target_column,
-        }
-    }
-
-    /// Decides between a number and one of several values, by the sample and, where that does not show them
-    /// all, by the source.
-    fn choose_target(
-        &self,
-        profile: &Profile,
-        sample: &ColumnProfile,
-        options: &TableOptions,
-        ledger: &Ledger,
-    ) -> Result<Target> {
-        let path = || self.source.path().to_path_buf();
-        let column = sample.name.clone();
-        let mut values = sample.distinct.clone();
-        if values.len() < 2 && !profile.complete {
-            values = self.scan_target(2, ledger)?;
-        }
-        match values.len() {
-            0 => return Err(Error::TargetMissing { path: path(), column }),
-            1 => {
-                return Err(Error::TargetConstant {
-                    path: path(),
-                    column,
-                    value: values.swap_remove(0),
-                });
-            }
-            _ => {}
-        }
-        let classes = |values: Vec<String>| -> Result<Target> {
-            let all = self.scan_target(MOST_CLASSES + 1, ledger)?;
-            match all.len() > MOST_CLASSES {
-                true => Err(Error::TargetText {
-                    path: path(),
-                    column: column.clone(),
-                    values,
-                }),
-                false => Ok(Target::classes(&all)),
-            }
-        };
-        let mostly_numbers = sample.numbers > sample.text * 9;
-        match options.task {
-            Some(Task::Binary) if values.len() > 2 => Err(Error::TargetNotBinary {
-                path: path(),
-                column,
-                values,
-            }),
-            Some(Task::Binary) => Ok(Target::classes(&values)),
-            Some(Task::Multiclass) => classes(values),
-            None if values.len() == 2 => Ok(Target::classes(&values)),
-            None if sample.text > 0 && !mostly_numbers => classes(values),
-            None | Some(Task::Regression) => match &sample.first_text {
-                Some((line, value)) if self.reading.bad_rows == BadRows::Fail => Err(Error::BadRow {
-                    path: path(),
-                    line: *line,
-                    fault: Box::new(Fault::TargetNotANumber {
-                        column,
-                        value: value.clone(),
-                    }),
-                }),
-                _ if sample.numbers == 0 => Err(Error::TargetText {
-                    path: path(),
-                    column,
-                    values,
-                }),
-                _ => Ok(Target::number(sample)),
+            reading: Reading {
+                wanted: encoders.features.iter().map(wanted).collect(),
+                missing,
+                bad_rows: options.bad_rows,
             },
-        }
+            feature_columns: (0..encoders.features.len()).collect(),
+            folds: encoders.features.iter().map(|_| None).collect(),
+            encoders: encoders.clone(),
+            columns: Vec::new(),
+            features: Features::new(),
+            profile: None,
+            fold_seed: 0,
+            target_column: None,
+            held: None,
+        })
     }
 
-    /// The distinct values of the target, up to so many.
-    fn scan_target(&self, most: usize, ledger: &Ledger) -> Result<Vec<String>> {
-        let mut reading = self.reading.clone();
-        reading.wanted = vec![Wanted {
+    /// Wants the columns whose role is used, and the target.
+    fn want_used_columns(&mut self) {
+        let used = self.columns.iter().filter(|column| column.judged.role.is_used());
+        let mut wanted: Vec<Wanted> = used
+            .map(|column| Wanted {
+                name: column.name.clone(),
+                read: column.judged.read,
+            })
+            .collect();
+        self.feature_columns = (0..wanted.len()).collect();
+        self.target_column = Some(wanted.len());
+        wanted.push(Wanted {
             name: self.encoders.target_column.clone(),
-            read: Read::Text,
-        }];
-        let mut values: Vec<Label> = Vec::new();
-        self.chunks(
-            &reading,
-            1,
-            ledger,
-            |_, chunk| {
-                let mut seen: Vec<Label> = Vec::new();
-                for row in 0..chunk.n_rows() {
-                    let Some(text) = chunk.text(0, row) else { continue };
-                    if seen.len() < most && !seen.iter().any(|label| label.text.as_bytes() == text) {
-                        seen.push(Label::new(&String::from_utf8_lossy(text)));
-                    }
-                }
-                Ok(seen)
-            },
-            |_, seen, _| {
-                for label in seen {
-                    if !values.iter().any(|known| known.is_same(&label)) {
-                        values.push(label);
-                    }
-                }
-                Ok(if values.len() < most {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                })
-            },
-        )?;
-        Ok(values.into_iter().map(|label| label.text).collect())
+            read: self.encoders.target.read_as(),
+        });
+        self.reading.wanted = wanted;
+    }
+
+    /// Binds the chosen features: only their columns are read from now on.
+    pub(crate) fn bind(&mut self, features: Vec<Feature>, folds: Vec<Option<ImpactFolds>>) {
+        for column in &mut self.columns {
+            if !features.iter().any(|feature| feature.name == column.name) && column.judged.role.is_used() {
+                column.judged.role = Role::Ignored;
+            }
+        }
+        (self.encoders.features, self.folds) = (features, folds);
+        self.want_used_columns();
+    }
+
+    /// Columns that hold texts, of all that feed the model.
+    pub fn count_roles(&self, role: Role) -> usize {
+        self.columns.iter().filter(|column| column.judged.role == role).count()
+    }
+
+    pub fn width(&self) -> Width {
+        self.encoders.width()
     }
 }
 
-fn find_column(source: &Source, name: &str) -> Result<usize> {
+/// The role that the user gave, or else the one that the sample speaks for.
+fn said_or_judged(look: &crate::ColumnProfile, options: &TableOptions, complete: bool) -> Judged {
+    let left_out = options.ignore.contains(&look.name)
+        || (!options.columns.is_empty() && !options.columns.contains(&look.name));
+    let judged = judge(look, complete);
+    let said = options.features.get(&look.name);
+    if left_out || said.and_then(|said| said.encode) == Some(crate::features::Encoding::Ignore) {
+        return Judged {
+            role: Role::Ignored,
+            read: judged.read,
+            why: "as asked".into(),
+        };
+    }
+    let role = said.and_then(|said| said.role.or_else(|| said.encode.and_then(|encode| encode.implied_role(judged.role))));
+    match role {
+        Some(role) if role != judged.role => Judged {
+            role,
+            read: role.read_as(judged.read),
+            why: "as asked".into(),
+        },
+        _ => judged,
+    }
+}
+
+pub(crate) fn find_column(source: &Source, name: &str) -> Result<usize> {
     source
         .columns()
         .iter()
@@ -248,10 +225,6 @@ fn find_column(source: &Source, name: &str) -> Result<usize> {
         .ok_or_else(|| Error::UnknownColumn {
             path: source.path().into(),
             name: name.into(),
-            columns: source
-                .columns()
-                .iter()
-                .map(|column| column.name.clone())
-                .collect(),
+            columns: source.columns().iter().map(|column| column.name.clone()).collect(),
         })
 }

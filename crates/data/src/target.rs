@@ -132,7 +132,7 @@ impl Target {
                 None => TargetValue::Missing,
                 Some(text) => self.index(|label| label.text.as_bytes().cmp(text)),
             },
-            Read::Number | Read::Boolean => {
+            Read::Number | Read::Boolean | Read::Time(_) => {
                 let number = chunk.numbers(column)[row];
                 if number.is_nan() {
                     return TargetValue::Missing;

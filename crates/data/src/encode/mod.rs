@@ -8,6 +8,7 @@
 
 mod category;
 pub mod dummy;
+mod cuts;
 mod feature;
 pub mod lookup;
 pub mod number;

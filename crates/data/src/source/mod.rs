@@ -130,6 +130,8 @@ pub enum Kind {
     /// Seconds since 1970, UTC.
     Time,
     Text,
+    /// Lists and structures: nothing that a cell of a table can be.
+    Unsupported,
 }
 
 /// A place between two pieces: where reading can be taken up again.

@@ -1,0 +1,296 @@
+//! Choosing an encoding for every column, from the fit, before anything is encoded.
+//!
+//! Every choice is written down with its width, its bytes and its reason, so that a person can see what a table
+//! becomes, and change it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::encode::{
+    Clip, Dummy, DummyOptions, Encoder, Feature, Flag, Frequency, Hashed, Impact, ImpactFolds, ImpactOptions,
+    Number, NumberOptions, Ordinal, ScaleBy, Text, Time, TimeOptions, Width,
+};
+use crate::encode::{Impute as Fill, Measure, Order as CodeOrder};
+use crate::features::{Encoding, FeatureOptions, Impute, Middle, Order, ScaleKind};
+use crate::fit::{ColumnFit, Values};
+use crate::{Batch, Read, Role};
+
+/// What the encoded rows are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    /// A linear model: numbers are scaled, categories become sparse columns.
+    Linear,
+    /// Trees: numbers stay as they are, every column becomes few dense ones.
+    Trees,
+}
+
+/// A column with its choice, as the table of encodings shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    pub name: String,
+    pub role: Role,
+    /// About so many different values; unknown where the column was only sampled.
+    pub distinct: Option<f64>,
+    pub missing_share: f64,
+    pub encoding: String,
+    pub width: Width,
+    pub bytes_per_row: f64,
+    pub why: String,
+}
+
+/// Up to so many categories, a linear model gets a column for each.
+const MOST_DUMMIES: usize = 256;
+/// Up to so many categories, trees get their places in the order of the target's mean: each keeps its own bin.
+const MOST_PLACES: usize = 64;
+/// A column of texts in which no two rows are alike names its rows.
+const IDENTIFIER_SHARE: f64 = 0.95;
+
+/// A column as it goes into the choice.
+pub(crate) struct Candidate<'c> {
+    pub name: &'c str,
+    pub role: Role,
+    pub read: Read,
+    pub why: &'c str,
+    pub options: &'c FeatureOptions,
+    pub fit: ColumnFit,
+}
+
+/// A choice: the feature, unless the column is left out, and its line in the table.
+pub(crate) struct Chosen {
+    pub feature: Option<Feature>,
+    pub folds: Option<ImpactFolds>,
+    /// Where trees may cut the dense outputs.
+    pub cuts: Vec<Vec<f32>>,
+    pub planned: Planned,
+}
+
+impl Candidate<'_> {
+    /// The encoding of the column for this purpose.
+    pub(crate) fn choose(mut self, purpose: Purpose, rows: u64) -> Chosen {
+        let why = self.confirm(rows);
+        let (encoder, folds, why) = match self.role.is_used() {
+            true => self.encoder(purpose, why),
+            false => (None, None, why),
+        };
+        let width = encoder.as_ref().map(Encoder::width).unwrap_or_default();
+        let sparse_values = match (&encoder, &self.fit.values) {
+            (Some(Encoder::Text(_)), Values::Texts { tokens, .. }) => *tokens as f64 / rows.max(1) as f64,
+            (Some(_), _) if width.sparse > 0 => 1.0,
+            _ => 0.0,
+        };
+        let cuts = match (&encoder, purpose) {
+            (Some(encoder), Purpose::Trees) => encoder.cuts(&self.fit),
+            _ => Vec::new(),
+        };
+        let planned = Planned {
+            name: self.name.into(),
+            role: self.role,
+            distinct: Some(self.distinct()),
+            missing_share: self.fit.missing as f64 / rows.max(1) as f64,
+            encoding: encoder.as_ref().map_or("left out", Encoder::kind).into(),
+            width,
+            bytes_per_row: match purpose {
+                Purpose::Trees => width.dense as f64,
+                Purpose::Linear => Batch::values_bytes(width, sparse_values),
+            },
+            why,
+        };
+        let feature = encoder.map(|encoder| Feature {
+            name: self.name.into(),
+            role: self.role,
+            read: self.read,
+            encoder,
+            sparse_values,
+        });
+        Chosen {
+            feature,
+            folds,
+            cuts,
+            planned,
+        }
+    }
+
+    /// About so many different values, missing not among them.
+    fn distinct(&self) -> f64 {
+        match &self.fit.values {
+            Values::Categories(table) if table.is_exact() => table.len() as f64,
+            Values::Numbers { quantiles, .. } if quantiles.is_exact() => quantiles.weights().len() as f64,
+            _ => {
+                let seen = self.fit.distinct.estimate();
+                // Missing values of a category have a hash of their own.
+                let missing = matches!(self.fit.values, Values::Categories(_)) && self.fit.missing > 0;
+                (seen - f64::from(u8::from(missing))).max(0.0).round()
+            }
+        }
+    }
+
+    /// Settles the role by all rows, where the sample could only guess; returns the reason for it.
+    fn confirm(&mut self, rows: u64) -> String {
+        if self.options.role.is_some() || self.options.encode.is_some() || !self.role.is_used() {
+            return self.why.into();
+        }
+        let (distinct, values) = (self.distinct(), rows.saturating_sub(self.fit.missing));
+        if values == 0 {
+            self.role = Role::Constant;
+            return "has no value".into();
+        }
+        if distinct <= 1.0 && self.fit.missing == 0 {
+            self.role = Role::Constant;
+            return "is the same in every row".into();
+        }
+        if self.role == Role::Category && values >= 100 && distinct >= IDENTIFIER_SHARE * values as f64 {
+            self.role = Role::Identifier;
+            return "hardly two rows have the same value".into();
+        }
+        self.why.into()
+    }
+
+    fn encoder(&self, purpose: Purpose, why: String) -> (Option<Encoder>, Option<ImpactFolds>, String) {
+        let options = self.options;
+        let said = |encoder| (Some(encoder), None, "as asked".to_string());
+        match (options.encode, &self.fit.values) {
+            (Some(Encoding::Ignore), _) => (None, None, "as asked".into()),
+            (Some(Encoding::Flag), _) => said(Encoder::Flag(Flag::Present)),
+            (Some(Encoding::Hash), _) => said(Encoder::Hash(self.hashed())),
+            (Some(Encoding::Dummy), Values::Categories(table)) => {
+                said(Encoder::Dummy(Dummy::fit(table, &self.dummy_options())))
+            }
+            (Some(Encoding::Ordinal), Values::Categories(table)) => {
+                said(Encoder::Ordinal(Ordinal::fit(table, self.order())))
+            }
+            (Some(Encoding::Frequency), Values::Categories(table)) => {
+                said(Encoder::Frequency(Frequency::fit(table, Measure::Share)))
+            }
+            (Some(Encoding::Impact), Values::Categories(_)) => self.impact("as asked".into()),
+            (Some(Encoding::Tokens), Values::Texts { documents, .. }) => {
+                said(Encoder::Text(self.text(documents)))
+            }
+            // One value or none: whether it is there is all there is to know.
+            (None, Values::Categories(_)) if self.distinct() <= 1.0 => (
+                Some(Encoder::Flag(Flag::Present)),
+                None,
+                "one value, and missing ones".into(),
+            ),
+            (_, Values::Categories(table)) => self.category(table, purpose),
+            (_, Values::Texts { .. }) if purpose == Purpose::Trees => (
+                None,
+                None,
+                "trees take no sparse columns; --model linear would use it".into(),
+            ),
+            (_, Values::Texts { documents, .. }) => {
+                let bits = options.bits.unwrap_or(DEFAULT_BITS);
+                let text = Encoder::Text(self.text(documents));
+                (Some(text), None, format!("tokens hashed into 2^{bits} places"))
+            }
+            (_, Values::Times { times, .. }) => {
+                let options = TimeOptions {
+                    parts: options.parts.clone(),
+                    cyclic: options.cyclic.unwrap_or(purpose == Purpose::Linear),
+                    flag_missing: options.flag_missing,
+                };
+                (Some(Encoder::Time(Time::fit(&options, times, self.fit.missing))), None, why)
+            }
+            (_, Values::Numbers { moments, quantiles }) => {
+                let asked = options.scale.is_some() || options.impute.is_some() || options.clip.is_some();
+                if purpose == Purpose::Trees && !asked {
+                    return (Some(Encoder::Keep), None, why);
+                }
+                let number = Number::fit(&self.number_options(), moments, quantiles, self.fit.missing);
+                (Some(Encoder::Number(number)), None, if asked { "as asked".into() } else { why })
+            }
+        }
+    }
+
+    fn category(
+        &self,
+        table: &crate::sketch::CategoryTable,
+        purpose: Purpose,
+    ) -> (Option<Encoder>, Option<ImpactFolds>, String) {
+        let distinct = self.distinct();
+        let shared = || {
+            let groups = table.len();
+            format!("{distinct:.0} categories share {groups} groups: more would not fit the encoders' memory")
+        };
+        match purpose {
+            Purpose::Linear if table.is_exact() && table.len() <= self.options.max.unwrap_or(MOST_DUMMIES) => {
+                let dummy = Dummy::fit(table, &self.dummy_options());
+                (Some(Encoder::Dummy(dummy)), None, "few categories: a column for each".into())
+            }
+            Purpose::Linear if table.is_exact() => {
+                self.impact(format!("over {MOST_DUMMIES} categories: the target's mean in each, out of fold"))
+            }
+            Purpose::Linear => (
+                Some(Encoder::Hash(self.hashed())),
+                None,
+                format!("{distinct:.0} categories are more than fit the encoders' memory: hashed"),
+            ),
+            Purpose::Trees if table.is_exact() && table.len() <= MOST_PLACES => {
+                let ordinal = Ordinal::fit(table, CodeOrder::Target);
+                let why = "few categories: in the order of the target's mean".into();
+                (Some(Encoder::Ordinal(ordinal)), None, why)
+            }
+            Purpose::Trees if table.is_exact() => {
+                self.impact(format!("over {MOST_PLACES} categories: the target's mean in each, out of fold"))
+            }
+            Purpose::Trees => self.impact(shared()),
+        }
+    }
+
+    fn impact(&self, why: String) -> (Option<Encoder>, Option<ImpactFolds>, String) {
+        let Values::Categories(table) = &self.fit.values else {
+            return (None, None, why);
+        };
+        let defaults = ImpactOptions::default();
+        let options = ImpactOptions {
+            smoothing: self.options.smoothing.unwrap_or(defaults.smoothing),
+            folds: table.shape().folds,
+        };
+        let impact = Encoder::Impact(Impact::fit(table, &options));
+        (Some(impact), Some(ImpactFolds::fit(table, &options)), why)
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed {
+            bits: self.options.bits.unwrap_or(DEFAULT_BITS),
+            signed: true,
+        }
+    }
+
+    fn order(&self) -> CodeOrder {
+        match self.options.order {
+            None | Some(Order::Frequency) => CodeOrder::Frequency,
+            Some(Order::Name) => CodeOrder::Name,
+            Some(Order::Target) => CodeOrder::Target,
+        }
+    }
+
+    fn dummy_options(&self) -> DummyOptions {
+        let (options, defaults) = (self.options, DummyOptions::default());
+        DummyOptions {
+            max: options.max.unwrap_or(MOST_DUMMIES),
+            share: options.share.unwrap_or(defaults.share),
+            least: options.least.unwrap_or(defaults.least),
+            drop_one: options.drop_one.unwrap_or(defaults.drop_one),
+            flag_missing: options.flag_missing.unwrap_or(defaults.flag_missing),
+        }
+    }
+
+    fn number_options(&self) -> NumberOptions {
+        let options = self.options;
+        NumberOptions {
+            scale: match options.scale {
+                None | Some(ScaleKind::Standard) => ScaleBy::Standard,
+                Some(ScaleKind::MinMax) => ScaleBy::MinMax,
+                Some(ScaleKind::Quantile) => ScaleBy::Rank,
+                Some(ScaleKind::Keep) => ScaleBy::Keep,
+            },
+            clip: options.clip.map_or(Clip::None, |[low, high]| Clip::Values(low, high)),
+            impute: match options.impute {
+                None | Some(Impute::By(Middle::Mean)) => Fill::Mean,
+                Some(Impute::By(Middle::Median)) => Fill::Median,
+                Some(Impute::Constant(value)) => Fill::Constant(value),
+            },
+            flag_missing: options.flag_missing,
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! From a table with roles to a table with encoders: one fit, one choice per column, all of it written down.
+
+use serde::{Deserialize, Serialize};
+use tidegate_memory::Ledger;
+
+use crate::choose::{Candidate, Chosen, Planned, Purpose};
+use crate::encode::{Encoder, Encoders, Feature, Number, NumberOptions, Tokenizer, Width};
+use crate::features::Encoding;
+use crate::fit::{FOLDS, FitOptions, Fitted, Wish};
+use crate::role::Role;
+use crate::sketch::Quantiles;
+use crate::table::TableColumn;
+use crate::target::{Target, Task};
+use crate::{Batch, Error, FeatureOptions, Result, Table};
+
+/// What a table becomes, before it does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EncodingPlan {
+    pub purpose: Purpose,
+    /// All columns but the target.
+    pub columns: Vec<Planned>,
+    /// Rows with a target, exactly, or a guess where the encoders were fitted on a sample.
+    pub rows: Option<u64>,
+    /// The encoders were fitted on all training rows.
+    pub complete: bool,
+    /// Training rows of each class, of a target of classes; empty where they were not counted.
+    pub classes: Vec<u64>,
+    /// Rows of the table that are held out, where they were counted.
+    pub held_out: Option<u64>,
+    pub width: Width,
+    pub bytes_per_row: f64,
+    /// For trees: a name and the cuts for each dense value, in order.
+    pub cuts: Vec<(String, Vec<f32>)>,
+}
+
+impl EncodingPlan {
+    /// `shape: 8,500,000 rows × 21 columns → 8,500,000 × 412 (dense 96, sparse 316), 1.9 GB packed`
+    pub fn shape(&self) -> String {
+        let rows = match (self.rows, self.complete) {
+            (Some(rows), true) => thousands(rows),
+            (Some(rows), false) => format!("about {}", thousands(rows)),
+            (None, _) => "unknown".into(),
+        };
+        let packed = self.rows.map_or(String::new(), |rows| {
+            let bytes = (rows as f64 * self.bytes_per_row) as u64;
+            format!(", {} packed", tidegate_memory::format_bytes(bytes))
+        });
+        format!(
+            "shape: {rows} rows × {} columns → {rows} × {} (dense {}, sparse {}){packed}",
+            thousands(self.columns.len() as u64),
+            thousands(self.width.total() as u64),
+            thousands(self.width.dense as u64),
+            thousands(self.width.sparse as u64),
+        )
+    }
+}
+
+/// `1234567` as `1,234,567`.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+impl Table {
+    /// Whether numbers are all there is to encode, and a sample tells enough to scale them: then a linear model
+    /// needs no fit, for the scale of a column changes how fast it learns and not what.
+    pub fn is_numeric(&self) -> bool {
+        let plain = |column: &TableColumn| {
+            let role = column.judged.role;
+            let said = self.features.contains_key(&column.name);
+            !role.is_used() || (role == Role::Numeric && !said)
+        };
+        self.encoders.target.task() != Task::Multiclass && self.columns.iter().all(plain)
+    }
+
+    /// Fits and chooses the encoders of all columns. The fit streams the table once, unless a sample does.
+    pub fn fit_encoders(
+        &mut self,
+        purpose: Purpose,
+        options: &FitOptions,
+        ledger: &Ledger,
+    ) -> Result<EncodingPlan> {
+        if purpose == Purpose::Linear && self.is_numeric() {
+            return Ok(self.scale_by_sample(purpose));
+        }
+        let none = FeatureOptions::default();
+        let used: Vec<&TableColumn> = self.columns.iter().filter(|column| column.judged.role.is_used()).collect();
+        let said = |column: &TableColumn| self.features.get(&column.name).unwrap_or(&none);
+        let wishes: Vec<Wish> = used.iter().map(|column| wish(column, said(column), purpose)).collect();
+        let mut fitted = self.fit(&wishes, options, ledger)?;
+        let rows = fitted.training_rows();
+        let fits = std::mem::take(&mut fitted.columns);
+        let mut chosen: Vec<Chosen> = Vec::with_capacity(used.len());
+        for (column, fit) in used.iter().zip(fits) {
+            let candidate = Candidate {
+                name: &column.name,
+                role: column.judged.role,
+                read: column.judged.read,
+                why: &column.judged.why,
+                options: said(column),
+                fit,
+            };
+            // The table of each column goes as soon as its encoder is made.
+            chosen.push(candidate.choose(purpose, rows));
+        }
+        self.fold_seed = options.seed;
+        self.finish(purpose, chosen, fitted)
+    }
+
+    /// Binds what was chosen and writes it down.
+    fn finish(&mut self, purpose: Purpose, chosen: Vec<Chosen>, mut fitted: Fitted) -> Result<EncodingPlan> {
+        let mut planned: Vec<Planned> = Vec::new();
+        let (mut features, mut folds, mut cuts) = (Vec::new(), Vec::new(), Vec::new());
+        for chosen in chosen {
+            if let Some(feature) = chosen.feature {
+                let names = (0..feature.encoder.width().dense).map(|i| feature.encoder.name(&feature.name, i));
+                cuts.extend(names.zip(chosen.cuts));
+                features.push(feature);
+                folds.push(chosen.folds);
+            }
+            planned.push(chosen.planned);
+        }
+        if features.is_empty() {
+            return Err(Error::NoFeatures {
+                path: self.source.path().into(),
+                target: self.encoders.target_column.clone(),
+                left_out: planned.iter().map(|column| column.name.clone()).collect(),
+            });
+        }
+        let sparse = |feature: &&Feature| feature.encoder.width().sparse > 0;
+        if purpose == Purpose::Trees && features.iter().any(|feature| sparse(&feature)) {
+            let wide: Vec<&Feature> = features.iter().filter(sparse).collect();
+            let places: usize = wide.iter().map(|feature| feature.encoder.width().sparse).sum();
+            return Err(Error::SparseForTrees {
+                columns: wide.iter().map(|feature| feature.name.clone()).collect(),
+                places: places as u64,
+                dense_bytes: fitted.counts.rows * places as u64,
+            });
+        }
+        if let Target::Number { mean, deviation } = &mut self.encoders.target {
+            (*mean, *deviation) = (fitted.target.mean, fitted.target.deviation());
+            if !(*deviation > 0.0 && deviation.is_finite()) {
+                *deviation = 1.0;
+            }
+        }
+        let lines = self.all_columns(planned);
+        self.bind(features, folds);
+        let width = self.encoders.width();
+        let held: u64 = self.encoders.bytes() + self.folds.iter().flatten().map(|folds| folds.bytes() as u64).sum::<u64>();
+        if let Some(grant) = &mut fitted.grant {
+            grant.try_resize(held)?;
+        }
+        self.held = fitted.grant.take();
+        let values: f64 = lines.iter().map(|column| column.bytes_per_row).sum();
+        Ok(EncodingPlan {
+            purpose,
+            columns: lines,
+            rows: Some(fitted.counts.rows),
+            complete: true,
+            classes: fitted.classes,
+            held_out: Some(fitted.counts.held_out),
+            width,
+            bytes_per_row: values + Batch::ROW_BYTES,
+            cuts,
+        })
+    }
+
+    /// The lines of all columns in the order of the table, those that were never fitted among them.
+    fn all_columns(&self, planned: Vec<Planned>) -> Vec<Planned> {
+        let line = |column: &TableColumn| {
+            let fitted = planned.iter().find(|planned| planned.name == column.name);
+            fitted.cloned().unwrap_or_else(|| Planned {
+                name: column.name.clone(),
+                role: column.judged.role,
+                distinct: None,
+                missing_share: column.missing_share,
+                encoding: "left out".into(),
+                width: Width::default(),
+                bytes_per_row: 0.0,
+                why: column.judged.why.clone(),
+            })
+        };
+        self.columns.iter().map(line).collect()
+    }
+
+    /// Scales numbers by what the sample shows.
+    fn scale_by_sample(&mut self, purpose: Purpose) -> EncodingPlan {
+        let looks = self.profile.as_ref().map(|profile| profile.columns.as_slice()).unwrap_or_default();
+        let (mut features, mut planned) = (Vec::new(), Vec::new());
+        for column in self.columns.iter().filter(|column| column.judged.role.is_used()) {
+            let Some(look) = looks.iter().find(|look| look.name == column.name) else { continue };
+            let number = Number::fit(
+                &NumberOptions::default(),
+                &look.moments,
+                &Quantiles::default(),
+                look.missing,
+            );
+            let encoder = Encoder::Number(number);
+            planned.push(Planned {
+                name: column.name.clone(),
+                role: column.judged.role,
+                distinct: look.n_distinct().map(|n| n as f64),
+                missing_share: column.missing_share,
+                encoding: encoder.kind().into(),
+                width: encoder.width(),
+                bytes_per_row: Batch::values_bytes(encoder.width(), 0.0),
+                why: "scaled by a sample".into(),
+            });
+            features.push(Feature {
+                name: column.name.clone(),
+                role: column.judged.role,
+                read: column.judged.read,
+                encoder,
+                sparse_values: 0.0,
+            });
+        }
+        let columns = self.all_columns(planned);
+        let folds = features.iter().map(|_| None).collect();
+        self.bind(features, folds);
+        EncodingPlan {
+            purpose,
+            bytes_per_row: columns.iter().map(|column| column.bytes_per_row).sum::<f64>() + Batch::ROW_BYTES,
+            columns,
+            rows: self.source.rows_guess(),
+            complete: false,
+            classes: Vec::new(),
+            held_out: None,
+            width: self.encoders.width(),
+            cuts: Vec::new(),
+        }
+    }
+}
+
+/// What the fit is to keep of a column.
+fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wish {
+    match column.judged.role {
+        Role::Time => Wish::Times,
+        Role::Text => Wish::Texts(Tokenizer {
+            words: options.words.unwrap_or(1),
+            ..Tokenizer::default()
+        }),
+        Role::Category => Wish::Categories {
+            folds: match (options.encode, options.order) {
+                (None | Some(Encoding::Impact), _) => Some(options.folds.unwrap_or(FOLDS)),
+                (Some(Encoding::Ordinal), Some(crate::features::Order::Target)) => Some(1),
+                _ => None,
+            },
+        },
+        _ => Wish::Numbers {
+            quantiles: purpose == Purpose::Trees || options.needs_quantiles(),
+        },
+    }
+}
+
+/// What encoders take that were loaded with a model.
+impl Encoders {
+    /// Whether any of them makes sparse values.
+    pub fn has_sparse(&self) -> bool {
+        self.width().sparse > 0
+    }
+}
