@@ -8,13 +8,23 @@
 
 mod category;
 pub mod dummy;
+pub mod flag;
+pub mod frequency;
+pub mod hash;
+pub mod impact;
 pub mod lookup;
 pub mod number;
+pub mod ordinal;
 pub mod scale;
 pub mod width;
 
 pub use dummy::{Dummy, DummyOptions};
+pub use flag::Flag;
+pub use frequency::{Frequency, Measure};
+pub use hash::Hashed;
+pub use impact::{Impact, ImpactFolds, ImpactOptions};
 pub use lookup::{Keys, Lookup};
 pub use number::{Clip, Impute, Number, NumberOptions, NumberScale, ScaleBy};
+pub use ordinal::{Order, Ordinal};
 pub use scale::Scale;
 pub use width::Width;
