@@ -6,6 +6,7 @@
 //! Numbers come in as `f64`, not-a-number for missing; categories as their [hash](crate::sketch::hash::hash()),
 //! [`MISSING`](crate::sketch::hash::MISSING) for missing.
 
+mod calendar;
 mod category;
 pub mod dummy;
 pub mod flag;
@@ -16,6 +17,8 @@ pub mod lookup;
 pub mod number;
 pub mod ordinal;
 pub mod scale;
+pub mod time;
+pub mod time_format;
 pub mod width;
 
 pub use dummy::{Dummy, DummyOptions};
@@ -27,4 +30,6 @@ pub use lookup::{Keys, Lookup};
 pub use number::{Clip, Impute, Number, NumberOptions, NumberScale, ScaleBy};
 pub use ordinal::{Order, Ordinal};
 pub use scale::Scale;
+pub use time::{ScaledPart, Time, TimeOptions, TimePart};
+pub use time_format::{TimeFormat, TimeGuess, parse_time};
 pub use width::Width;
