@@ -17,8 +17,10 @@ pub mod lookup;
 pub mod number;
 pub mod ordinal;
 pub mod scale;
+pub mod text;
 pub mod time;
 pub mod time_format;
+mod tokens;
 pub mod width;
 
 pub use dummy::{Dummy, DummyOptions};
@@ -30,6 +32,7 @@ pub use lookup::{Keys, Lookup};
 pub use number::{Clip, Impute, Number, NumberOptions, NumberScale, ScaleBy};
 pub use ordinal::{Order, Ordinal};
 pub use scale::Scale;
+pub use text::{Text, TextOptions, TextScratch, Tokens, Weigh};
 pub use time::{ScaledPart, Time, TimeOptions, TimePart};
 pub use time_format::{TimeFormat, TimeGuess, parse_time};
 pub use width::Width;

@@ -7,6 +7,7 @@
 
 pub mod categories;
 pub mod distinct;
+pub mod documents;
 pub mod hash;
 pub mod moments;
 pub mod quantiles;
@@ -15,6 +16,7 @@ pub mod times;
 
 pub use categories::CategoryTable;
 pub use distinct::Distinct;
+pub use documents::Documents;
 pub use moments::Moments;
 pub use quantiles::Quantiles;
 pub use records::{Category, Shape, Targets};
