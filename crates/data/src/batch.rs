@@ -98,6 +98,14 @@ impl Batch {
         fixed as f64 + sparse_values * Batch::SPARSE_BYTES as f64
     }
 
+    /// What the values of a row take, without its target and its line.
+    pub(crate) fn values_bytes(width: Width, sparse_values: f64) -> f64 {
+        (width.dense * size_of::<f32>()) as f64 + sparse_values * Batch::SPARSE_BYTES as f64
+    }
+
+    /// What a packed row takes beside its values: the target and whether it is held out.
+    pub(crate) const ROW_BYTES: f64 = 9.0;
+
     const SPARSE_BYTES: usize = size_of::<u32>() + size_of::<f32>();
 
     /// Makes room for `rows` rows with `sparse_values` each; `false` when the budget refuses.
@@ -159,35 +167,32 @@ impl Batch {
         &mut self.dense
     }
 
-    /// Appends a sparse value to the row at hand.
+    /// Appends a sparse value to the row at hand. Rows of texts differ in length: where the room made beforehand
+    /// does not do, the budget is asked for more.
     #[inline(always)]
-    pub(crate) fn push_sparse(&mut self, place: u32, value: f32) {
+    pub(crate) fn push_sparse(&mut self, place: u32, value: f32) -> Result<()> {
+        if self.places.len() == self.places.capacity() {
+            self.grow_sparse()?;
+        }
         self.places.push(place);
         self.values.push(value);
-    }
-
-    /// Ends the sparse values of a row. Rows of texts differ in length: where the room made beforehand does not
-    /// do, the budget is asked for more.
-    #[inline(always)]
-    pub(crate) fn end_sparse(&mut self, next_at_most: usize) -> Result<()> {
-        self.ends.push(self.places.len() as u32);
-        if self.places.len() + next_at_most > self.places.capacity() {
-            return self.grow_sparse(next_at_most);
-        }
         Ok(())
     }
 
-    /// Makes room for so many more sparse values.
+    /// Ends the sparse values of a row.
+    #[inline(always)]
+    pub(crate) fn end_sparse(&mut self) {
+        self.ends.push(self.places.len() as u32);
+    }
+
     #[cold]
-    pub(crate) fn grow_sparse(&mut self, more: usize) -> Result<()> {
-        let more = more.max(self.places.len() / 4 + 64);
-        let bytes = (self.places.len() + more).saturating_sub(self.places.capacity()) * Batch::SPARSE_BYTES;
-        self.grant
-            .try_grow(bytes as u64)
-            .map_err(|source| Error::Memory {
-                what: "the sparse values of a batch",
-                source: Box::new(source),
-            })?;
+    fn grow_sparse(&mut self) -> Result<()> {
+        let more = self.places.len() / 4 + 64;
+        let bytes = (more * Batch::SPARSE_BYTES) as u64;
+        self.grant.try_grow(bytes).map_err(|source| Error::Memory {
+            what: "the sparse values of a batch",
+            source: Box::new(source),
+        })?;
         self.places.reserve_exact(more);
         self.values.reserve_exact(more);
         Ok(())

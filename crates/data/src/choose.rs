@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::chunk::Read;
 use crate::encode::{
     Clip, Dummy, DummyOptions, Encoder, Feature, Flag, Frequency, Hashed, Impact, ImpactFolds, ImpactOptions,
     Number, NumberOptions, Ordinal, ScaleBy, Text, Time, TimeOptions, Width,
@@ -12,7 +13,7 @@ use crate::encode::{
 use crate::encode::{Impute as Fill, Measure, Order as CodeOrder};
 use crate::features::{Encoding, FeatureOptions, Impute, Middle, Order, ScaleKind};
 use crate::fit::{ColumnFit, Values};
-use crate::{Batch, Read, Role};
+use crate::{Batch, Role};
 
 /// What the encoded rows are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,9 +163,12 @@ impl Candidate<'_> {
                 said(Encoder::Frequency(Frequency::fit(table, Measure::Share)))
             }
             (Some(Encoding::Impact), Values::Categories(_)) => self.impact("as asked".into()),
-            (Some(Encoding::Tokens), Values::Texts { documents, .. }) => {
-                said(Encoder::Text(self.text(documents)))
-            }
+            (
+                Some(Encoding::Tokens),
+                Values::Texts {
+                    documents, options, ..
+                },
+            ) => said(Encoder::Text(Text::fit(options, documents.as_ref()))),
             // One value or none: whether it is there is all there is to know.
             (None, Values::Categories(_)) if self.distinct() <= 1.0 => (
                 Some(Encoder::Flag(Flag::Present)),
@@ -177,10 +181,18 @@ impl Candidate<'_> {
                 None,
                 "trees take no sparse columns; --model linear would use it".into(),
             ),
-            (_, Values::Texts { documents, .. }) => {
-                let bits = options.bits.unwrap_or(DEFAULT_BITS);
-                let text = Encoder::Text(self.text(documents));
-                (Some(text), None, format!("tokens hashed into 2^{bits} places"))
+            (
+                _,
+                Values::Texts {
+                    documents, options, ..
+                },
+            ) => {
+                let why = format!("tokens hashed into 2^{} places", options.bits);
+                (
+                    Some(Encoder::Text(Text::fit(options, documents.as_ref()))),
+                    None,
+                    why,
+                )
             }
             (_, Values::Times { times, .. }) => {
                 let options = TimeOptions {
@@ -188,7 +200,11 @@ impl Candidate<'_> {
                     cyclic: options.cyclic.unwrap_or(purpose == Purpose::Linear),
                     flag_missing: options.flag_missing,
                 };
-                (Some(Encoder::Time(Time::fit(&options, times, self.fit.missing))), None, why)
+                (
+                    Some(Encoder::Time(Time::fit(&options, times, self.fit.missing))),
+                    None,
+                    why,
+                )
             }
             (_, Values::Numbers { moments, quantiles }) => {
                 let asked = options.scale.is_some() || options.impute.is_some() || options.clip.is_some();
@@ -196,7 +212,11 @@ impl Candidate<'_> {
                     return (Some(Encoder::Keep), None, why);
                 }
                 let number = Number::fit(&self.number_options(), moments, quantiles, self.fit.missing);
-                (Some(Encoder::Number(number)), None, if asked { "as asked".into() } else { why })
+                (
+                    Some(Encoder::Number(number)),
+                    None,
+                    if asked { "as asked".into() } else { why },
+                )
             }
         }
     }
@@ -212,13 +232,19 @@ impl Candidate<'_> {
             format!("{distinct:.0} categories share {groups} groups: more would not fit the encoders' memory")
         };
         match purpose {
-            Purpose::Linear if table.is_exact() && table.len() <= self.options.max.unwrap_or(MOST_DUMMIES) => {
+            Purpose::Linear
+                if table.is_exact() && table.len() <= self.options.max.unwrap_or(MOST_DUMMIES) =>
+            {
                 let dummy = Dummy::fit(table, &self.dummy_options());
-                (Some(Encoder::Dummy(dummy)), None, "few categories: a column for each".into())
+                (
+                    Some(Encoder::Dummy(dummy)),
+                    None,
+                    "few categories: a column for each".into(),
+                )
             }
-            Purpose::Linear if table.is_exact() => {
-                self.impact(format!("over {MOST_DUMMIES} categories: the target's mean in each, out of fold"))
-            }
+            Purpose::Linear if table.is_exact() => self.impact(format!(
+                "over {MOST_DUMMIES} categories: the target's mean in each, out of fold"
+            )),
             Purpose::Linear => (
                 Some(Encoder::Hash(self.hashed())),
                 None,
@@ -229,9 +255,9 @@ impl Candidate<'_> {
                 let why = "few categories: in the order of the target's mean".into();
                 (Some(Encoder::Ordinal(ordinal)), None, why)
             }
-            Purpose::Trees if table.is_exact() => {
-                self.impact(format!("over {MOST_PLACES} categories: the target's mean in each, out of fold"))
-            }
+            Purpose::Trees if table.is_exact() => self.impact(format!(
+                "over {MOST_PLACES} categories: the target's mean in each, out of fold"
+            )),
             Purpose::Trees => self.impact(shared()),
         }
     }
@@ -251,7 +277,7 @@ impl Candidate<'_> {
 
     fn hashed(&self) -> Hashed {
         Hashed {
-            bits: self.options.bits.unwrap_or(DEFAULT_BITS),
+            bits: self.options.bits.unwrap_or(Hashed::default().bits),
             signed: true,
         }
     }
@@ -284,7 +310,9 @@ impl Candidate<'_> {
                 Some(ScaleKind::Quantile) => ScaleBy::Rank,
                 Some(ScaleKind::Keep) => ScaleBy::Keep,
             },
-            clip: options.clip.map_or(Clip::None, |[low, high]| Clip::Values(low, high)),
+            clip: options
+                .clip
+                .map_or(Clip::None, |[low, high]| Clip::Values(low, high)),
             impute: match options.impute {
                 None | Some(Impute::By(Middle::Mean)) => Fill::Mean,
                 Some(Impute::By(Middle::Median)) => Fill::Median,

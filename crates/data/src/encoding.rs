@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use tidegate_memory::Ledger;
 
 use crate::choose::{Candidate, Chosen, Planned, Purpose};
-use crate::encode::{Encoder, Encoders, Feature, Number, NumberOptions, Tokenizer, Width};
-use crate::features::Encoding;
+use crate::encode::{Encoder, Feature, Number, NumberOptions, TextOptions, Tokens, Weigh, Width};
+use crate::features::{Encoding, Order, TokenWeight};
 use crate::fit::{FOLDS, FitOptions, Fitted, Wish};
 use crate::role::Role;
 use crate::sketch::Quantiles;
@@ -91,9 +91,16 @@ impl Table {
             return Ok(self.scale_by_sample(purpose));
         }
         let none = FeatureOptions::default();
-        let used: Vec<&TableColumn> = self.columns.iter().filter(|column| column.judged.role.is_used()).collect();
+        let used: Vec<&TableColumn> = self
+            .columns
+            .iter()
+            .filter(|column| column.judged.role.is_used())
+            .collect();
         let said = |column: &TableColumn| self.features.get(&column.name).unwrap_or(&none);
-        let wishes: Vec<Wish> = used.iter().map(|column| wish(column, said(column), purpose)).collect();
+        let wishes: Vec<Wish> = used
+            .iter()
+            .map(|column| wish(column, said(column), purpose))
+            .collect();
         let mut fitted = self.fit(&wishes, options, ledger)?;
         let rows = fitted.training_rows();
         let fits = std::mem::take(&mut fitted.columns);
@@ -120,7 +127,8 @@ impl Table {
         let (mut features, mut folds, mut cuts) = (Vec::new(), Vec::new(), Vec::new());
         for chosen in chosen {
             if let Some(feature) = chosen.feature {
-                let names = (0..feature.encoder.width().dense).map(|i| feature.encoder.name(&feature.name, i));
+                let names =
+                    (0..feature.encoder.width().dense).map(|i| feature.encoder.name(&feature.name, i));
                 cuts.extend(names.zip(chosen.cuts));
                 features.push(feature);
                 folds.push(chosen.folds);
@@ -153,7 +161,13 @@ impl Table {
         let lines = self.all_columns(planned);
         self.bind(features, folds);
         let width = self.encoders.width();
-        let held: u64 = self.encoders.bytes() + self.folds.iter().flatten().map(|folds| folds.bytes() as u64).sum::<u64>();
+        let held: u64 = self.encoders.bytes()
+            + self
+                .folds
+                .iter()
+                .flatten()
+                .map(|folds| folds.bytes() as u64)
+                .sum::<u64>();
         if let Some(grant) = &mut fitted.grant {
             grant.try_resize(held)?;
         }
@@ -192,10 +206,16 @@ impl Table {
 
     /// Scales numbers by what the sample shows.
     fn scale_by_sample(&mut self, purpose: Purpose) -> EncodingPlan {
-        let looks = self.profile.as_ref().map(|profile| profile.columns.as_slice()).unwrap_or_default();
+        let looks = self
+            .profile
+            .as_ref()
+            .map(|profile| profile.columns.as_slice())
+            .unwrap_or_default();
         let (mut features, mut planned) = (Vec::new(), Vec::new());
         for column in self.columns.iter().filter(|column| column.judged.role.is_used()) {
-            let Some(look) = looks.iter().find(|look| look.name == column.name) else { continue };
+            let Some(look) = looks.iter().find(|look| look.name == column.name) else {
+                continue;
+            };
             let number = Number::fit(
                 &NumberOptions::default(),
                 &look.moments,
@@ -242,14 +262,11 @@ impl Table {
 fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wish {
     match column.judged.role {
         Role::Time => Wish::Times,
-        Role::Text => Wish::Texts(Tokenizer {
-            words: options.words.unwrap_or(1),
-            ..Tokenizer::default()
-        }),
+        Role::Text => Wish::Texts(text_options(column, options)),
         Role::Category => Wish::Categories {
             folds: match (options.encode, options.order) {
                 (None | Some(Encoding::Impact), _) => Some(options.folds.unwrap_or(FOLDS)),
-                (Some(Encoding::Ordinal), Some(crate::features::Order::Target)) => Some(1),
+                (Some(Encoding::Ordinal), Some(Order::Target)) => Some(1),
                 _ => None,
             },
         },
@@ -259,10 +276,29 @@ fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wis
     }
 }
 
-/// What encoders take that were loaded with a model.
-impl Encoders {
-    /// Whether any of them makes sparse values.
-    pub fn has_sparse(&self) -> bool {
-        self.width().sparse > 0
+/// Texts of so many words are documents: what is rare in them tells more, and their length nothing.
+const DOCUMENT_WORDS: f64 = 20.0;
+
+fn text_options(column: &TableColumn, options: &FeatureOptions) -> TextOptions {
+    let document = column.words >= DOCUMENT_WORDS;
+    let weigh = match options.weight {
+        Some(TokenWeight::Tf) => Weigh::Count,
+        Some(TokenWeight::TfIdf) => Weigh::Rarity,
+        None if document => Weigh::Rarity,
+        None => Weigh::Count,
+    };
+    let tokens = match options.characters {
+        Some([shortest, longest]) => Tokens::Characters { shortest, longest },
+        None => Tokens::Words {
+            longest: options.words.unwrap_or(1),
+        },
+    };
+    let defaults = TextOptions::default();
+    TextOptions {
+        bits: options.bits.unwrap_or(defaults.bits),
+        tokens,
+        weigh,
+        unit_length: weigh == Weigh::Rarity,
+        ..defaults
     }
 }

@@ -90,11 +90,17 @@ pub enum Error {
         column: String,
         value: String,
     },
-    #[error("{}: the target {column:?} holds text with more than two values: {}", path.display(), quoted(values))]
-    TargetText {
+    #[error("{}: the target {column:?} holds texts, not numbers: {}", path.display(), quoted(values))]
+    TargetNotANumber {
         path: PathBuf,
         column: String,
         values: Vec<String>,
+    },
+    #[error("{}: the target {column:?} has more than {most} different values", path.display())]
+    TooManyClasses {
+        path: PathBuf,
+        column: String,
+        most: usize,
     },
     #[error("{}: the target {column:?} has more than two values: {}", path.display(), quoted(values))]
     TargetNotBinary {
@@ -102,11 +108,17 @@ pub enum Error {
         column: String,
         values: Vec<String>,
     },
-    #[error("{}: no column but the target {target:?} holds numbers", path.display())]
+    #[error("{}: no column beside the target {target:?} tells anything", path.display())]
     NoFeatures {
         path: PathBuf,
         target: String,
-        text_columns: Vec<String>,
+        left_out: Vec<String>,
+    },
+    #[error("trees take dense columns, and {} would need {} for {places} columns of zeros", quoted(columns), format_bytes(*dense_bytes))]
+    SparseForTrees {
+        columns: Vec<String>,
+        places: u64,
+        dense_bytes: u64,
     },
     #[error("{}: its {columns} columns are more than the budget can hold", path.display())]
     Columns {
@@ -188,21 +200,28 @@ impl Error {
                 "there is nothing to learn: choose another --target, or check how the file was filtered"
                     .into()
             }
-            Error::TargetText { .. } => {
-                "a linear model predicts a number or one of two values: choose another --target".into()
+            Error::TargetNotANumber { .. } => {
+                "leave out --task regression to predict one of the values".into()
+            }
+            Error::TooManyClasses { .. } => {
+                "choose another --target; if it is a number to predict, say --task regression".into()
             }
             Error::TargetNotBinary { values, .. } if values.iter().all(|value| is_number(value)) => {
-                "for a number say --task regression".into()
+                "for a number say --task regression, for several values --task multiclass".into()
             }
-            Error::TargetNotBinary { .. } => "choose another --target".into(),
-            Error::NoFeatures { text_columns, .. } if !text_columns.is_empty() => {
+            Error::TargetNotBinary { .. } => "say --task multiclass".into(),
+            Error::NoFeatures { left_out, .. } if !left_out.is_empty() => {
                 format!(
-                    "a linear model reads numeric columns; these hold text: {}",
-                    quoted(text_columns)
+                    "these were left out: {}; give one a role in [features] of a job file",
+                    quoted(left_out)
                 )
             }
             Error::NoFeatures { .. } => {
                 "if all fields ended up in one column, name the separator: --delimiter ';'".into()
+            }
+            Error::SparseForTrees { .. } => {
+                "encode = \"impact\" takes one column for each, fewer bits less, --model linear takes them as they are"
+                    .into()
             }
             Error::NoRowFits { .. } => "check the separator (--delimiter) and the header (--header)".into(),
             // The program itself and its buffers take about as much again as a narrow table needs.

@@ -81,6 +81,30 @@ pub enum Encoding {
     Ignore,
 }
 
+impl FeatureOptions {
+    /// Whether what was asked can only be fitted by ranks.
+    pub(crate) fn needs_quantiles(&self) -> bool {
+        self.scale == Some(ScaleKind::Quantile) || self.impute == Some(Impute::By(Middle::Median))
+    }
+}
+
+impl Encoding {
+    /// The role that a column must have for this encoding, where it is not the one it was judged to have.
+    pub(crate) fn implied_role(self, judged: Role) -> Option<Role> {
+        match self {
+            Encoding::Dummy | Encoding::Impact | Encoding::Hash | Encoding::Ordinal | Encoding::Frequency => {
+                Some(Role::Category)
+            }
+            Encoding::Number => Some(Role::Numeric),
+            Encoding::Parts => Some(Role::Time),
+            Encoding::Tokens => Some(Role::Text),
+            // A flag can be made of any column that is read at all.
+            Encoding::Flag if !judged.is_used() => Some(Role::Category),
+            Encoding::Flag | Encoding::Ignore => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {

@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 use tidegate_memory::{Grant, Ledger};
 
 use crate::chunk::Chunk;
-use crate::encode::text::{DocumentFrequencies, Tokenizer};
+use crate::encode::{Text, TextOptions, TextScratch, Weigh};
 use crate::pass::row_key;
 use crate::sketch::hash::{MISSING, fold, hash};
-use crate::sketch::{CategoryTable, Distinct, Moments, Quantiles, Shape, Targets, Times};
+use crate::sketch::{CategoryTable, Distinct, Documents, Moments, Quantiles, Shape, Targets, Times};
 use crate::source::Place;
 use crate::target::{Target, Task};
 use crate::{Holdout, Result, RowCounts, Table};
@@ -74,22 +74,27 @@ pub enum Values {
     },
     Categories(CategoryTable),
     Texts {
-        /// Tokens of all texts.
+        /// Different tokens of all texts.
         tokens: u64,
-        documents: DocumentFrequencies,
+        /// Where the tokens are weighed by how rare they are.
+        documents: Option<Documents>,
+        options: TextOptions,
     },
 }
 
 /// What a column's state is to be.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wish {
-    Numbers,
+    /// Ranks only where they are needed: they take 20 KB a column.
+    Numbers {
+        quantiles: bool,
+    },
     Times,
     /// Categories with so many folds of target sums; none of them where rows are only counted.
     Categories {
         folds: Option<u8>,
     },
-    Texts(Tokenizer),
+    Texts(TextOptions),
 }
 
 /// What a piece adds, column by column.
@@ -109,8 +114,9 @@ enum Part {
     /// The category of each chosen row.
     Keys(Vec<u64>),
     Texts {
-        tokens: u64,
-        documents: DocumentFrequencies,
+        /// The places of the tokens of all rows, and how many each row has.
+        places: Vec<u32>,
+        lengths: Vec<u32>,
         distinct: Distinct,
         missing: u64,
     },
@@ -128,12 +134,18 @@ impl Table {
     /// Streams the table once and fits the columns that feed the model, each as it wishes.
     pub(crate) fn fit(&self, wishes: &[Wish], options: &FitOptions, ledger: &Ledger) -> Result<Fitted> {
         let mut grant = ledger.holder("encoders").try_grant(0)?;
-        let n_tables = wishes.iter().filter(|wish| matches!(wish, Wish::Categories { .. })).count();
+        let n_tables = wishes
+            .iter()
+            .filter(|wish| matches!(wish, Wish::Categories { .. }))
+            .count();
         let table_bytes = (options.bytes / n_tables.max(1) as u64) as usize;
         let target = &self.encoders.target;
         let mut fitted = Fitted {
             counts: RowCounts::default(),
-            columns: wishes.iter().map(|wish| wish.start(target, table_bytes)).collect(),
+            columns: wishes
+                .iter()
+                .map(|wish| wish.start(target, table_bytes))
+                .collect(),
             target: Moments::default(),
             classes: vec![0; target.labels().len()],
             grant: None,
@@ -158,12 +170,30 @@ impl Table {
     }
 
     /// Sums up a chunk, on any thread.
-    fn fit_piece(&self, wishes: &[Wish], holdout: &Holdout, place: &Place, chunk: &Chunk) -> Result<PieceFit> {
+    fn fit_piece(
+        &self,
+        wishes: &[Wish],
+        holdout: &Holdout,
+        place: &Place,
+        chunk: &Chunk,
+    ) -> Result<PieceFit> {
         let selected = self.select(place, chunk, holdout)?;
         let training = |held_out: &&bool| !**held_out;
         let keep = || selected.held_out.iter();
-        let rows: Vec<u32> = selected.rows.iter().zip(keep()).filter(|(_, out)| training(out)).map(|(row, _)| *row).collect();
-        let targets = selected.targets.iter().zip(keep()).filter(|(_, out)| training(out)).map(|(y, _)| *y).collect();
+        let rows: Vec<u32> = selected
+            .rows
+            .iter()
+            .zip(keep())
+            .filter(|(_, out)| training(out))
+            .map(|(row, _)| *row)
+            .collect();
+        let targets = selected
+            .targets
+            .iter()
+            .zip(keep())
+            .filter(|(_, out)| training(out))
+            .map(|(y, _)| *y)
+            .collect();
         let part = |(wish, &column): (&Wish, &usize)| wish.sum_up(chunk, column, &rows);
         let parts = wishes.iter().zip(&self.feature_columns).map(part).collect();
         Ok(PieceFit {
@@ -181,7 +211,10 @@ impl Fitted {
         self.counts.add(&piece.counts);
         match self.classes.is_empty() {
             true => self.target.push_slice(&piece.targets),
-            false => piece.targets.iter().for_each(|class| self.classes[*class as usize] += 1),
+            false => piece
+                .targets
+                .iter()
+                .for_each(|class| self.classes[*class as usize] += 1),
         }
         let mut folds: Vec<u8> = Vec::new();
         let mut folds_of = 0;
@@ -220,7 +253,11 @@ impl Fitted {
                     if n_folds > 1 && folds_of != n_folds {
                         folds_of = n_folds;
                         let key = |row: &u32| row_key(place, chunk.lines[*row as usize]);
-                        folds = piece.rows.iter().map(|row| fold(key(row), seed, n_folds)).collect();
+                        folds = piece
+                            .rows
+                            .iter()
+                            .map(|row| fold(key(row), seed, n_folds))
+                            .collect();
                     }
                     let folds: &[u8] = if n_folds > 1 { &folds } else { &[] };
                     for key in &keys {
@@ -231,16 +268,25 @@ impl Fitted {
                     table.add_rows(&keys, folds, &piece.targets, name);
                 }
                 (
-                    Values::Texts { tokens, documents },
+                    Values::Texts {
+                        tokens, documents, ..
+                    },
                     Part::Texts {
-                        tokens: more,
-                        documents: later,
+                        places,
+                        lengths,
                         distinct,
                         missing,
                     },
                 ) => {
-                    *tokens += more;
-                    documents.merge(&later);
+                    *tokens += places.len() as u64;
+                    let mut rest = places.as_slice();
+                    for documents in documents.iter_mut() {
+                        for length in &lengths {
+                            let (row, later) = rest.split_at(*length as usize);
+                            rest = later;
+                            documents.push(row.iter().copied());
+                        }
+                    }
                     fit.distinct.merge(&distinct);
                     fit.missing += missing;
                 }
@@ -253,7 +299,7 @@ impl Fitted {
 impl Wish {
     fn start(&self, target: &Target, table_bytes: usize) -> ColumnFit {
         let values = match self {
-            Wish::Numbers => Values::Numbers {
+            Wish::Numbers { .. } => Values::Numbers {
                 moments: Moments::default(),
                 quantiles: Quantiles::default(),
             },
@@ -271,9 +317,10 @@ impl Wish {
                 let shape = folds.map_or(Shape::COUNT, |folds| Shape { folds, targets });
                 Values::Categories(CategoryTable::with_capacity_bytes(shape, table_bytes))
             }
-            Wish::Texts(tokens) => Values::Texts {
+            Wish::Texts(options) => Values::Texts {
                 tokens: 0,
-                documents: tokens.frequencies(),
+                documents: (options.weigh == Weigh::Rarity).then(|| Documents::new(options.bits)),
+                options: options.clone(),
             },
         };
         ColumnFit {
@@ -286,11 +333,14 @@ impl Wish {
     /// What the chosen rows of a chunk amount to.
     fn sum_up(&self, chunk: &Chunk, column: usize, rows: &[u32]) -> Part {
         match self {
-            Wish::Numbers | Wish::Times => {
+            Wish::Numbers { .. } | Wish::Times => {
                 let numbers = chunk.numbers(column);
                 let chosen: Vec<f64> = rows.iter().map(|row| numbers[*row as usize]).collect();
                 let mut quantiles = Quantiles::default();
-                quantiles.push_slice(&chosen);
+                let ranked = *self != (Wish::Numbers { quantiles: false });
+                if ranked {
+                    quantiles.push_slice(&chosen);
+                }
                 let mut distinct = Distinct::default();
                 let mut missing = 0;
                 for number in &chosen {
@@ -322,21 +372,25 @@ impl Wish {
                 let key = |row: &u32| chunk.text(column, *row as usize).map_or(MISSING, hash);
                 Part::Keys(rows.iter().map(key).collect())
             }
-            Wish::Texts(tokenizer) => {
-                let mut documents = tokenizer.frequencies();
-                let (mut distinct, mut tokens, mut missing) = (Distinct::default(), 0, 0);
+            Wish::Texts(options) => {
+                let text = Text::fit(options, None);
+                let mut scratch = TextScratch::default();
+                let (mut places, mut lengths) = (Vec::new(), Vec::with_capacity(rows.len()));
+                let (mut distinct, mut missing) = (Distinct::default(), 0);
                 for row in rows {
+                    let before = places.len();
                     match chunk.text(column, *row as usize) {
                         None => missing += 1,
-                        Some(text) => {
-                            distinct.insert(hash(text));
-                            tokens += documents.add(text);
+                        Some(bytes) => {
+                            distinct.insert(hash(bytes));
+                            places.extend(text.encode(bytes, &mut scratch).iter().map(|(place, _)| *place));
                         }
                     }
+                    lengths.push((places.len() - before) as u32);
                 }
                 Part::Texts {
-                    tokens,
-                    documents,
+                    places,
+                    lengths,
                     distinct,
                     missing,
                 }
@@ -359,7 +413,7 @@ impl ColumnFit {
             // A sketch grows to about this.
             Values::Numbers { .. } | Values::Times { .. } => 24 << 10,
             Values::Categories(table) => table.bytes(),
-            Values::Texts { documents, .. } => documents.bytes(),
+            Values::Texts { documents, .. } => documents.as_ref().map_or(0, Documents::bytes),
         };
         self.distinct.bytes() + values
     }

@@ -12,13 +12,17 @@
 //!    encoded on several threads and reach the model in the order of the file.
 
 pub mod batch;
+mod choose;
 pub mod chunk;
 pub mod csv;
 pub mod encode;
+mod encoding;
 mod error;
 pub mod features;
+mod fit;
 mod holdout;
 mod input;
+mod labels;
 mod number;
 mod pass;
 mod pipeline;
@@ -31,8 +35,11 @@ pub mod target;
 
 pub use batch::Batch;
 pub use batch::RowCounts;
+pub use choose::{Planned, Purpose};
+pub use encoding::EncodingPlan;
 pub use error::{Error, Fault, Result};
 pub use features::{FeatureOptions, Features};
+pub use fit::FitOptions;
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};

@@ -7,7 +7,9 @@ use tidegate_memory::Ledger;
 use crate::batch::Broken;
 use crate::chunk::{Chunk, shown};
 use crate::csv::blocks::TextBuffer;
+use crate::encode::{Cells, Encoder, Feature, TextScratch};
 use crate::pipeline::{self, Slot, Stages};
+use crate::sketch::hash::fold;
 use crate::source::{Piece, Place, Reading, SourceReader};
 use crate::target::{Target, TargetValue};
 use crate::{BadRows, Batch, Error, Fault, Holdout, Position, Result, RowCounts, Table};
@@ -179,7 +181,7 @@ impl Table {
     /// Encodes the rows of a chunk into `batch`.
     fn encode(&self, place: &Place, chunk: &Chunk, batch: &mut Batch, holdout: &Holdout) -> Result<()> {
         batch.clear();
-        let selected = self.select(place, chunk, holdout)?;
+        let mut selected = self.select(place, chunk, holdout)?;
         for (i, &row) in selected.rows.iter().enumerate() {
             let line = chunk.lines[row as usize];
             match self.target_column {
@@ -187,19 +189,96 @@ impl Table {
                 None => batch.push(line, f64::NAN, false),
             }
         }
-        batch.counts = selected.counts;
-        let stride = self.encoders.width().dense;
-        let mut at = 0;
-        if stride > 0 {
+        batch.counts = std::mem::take(&mut selected.counts);
+        let rows = &selected.rows;
+        let cells = |(feature, &column): (&Feature, &usize)| match feature.encoder {
+            // Texts are read row by row.
+            Encoder::Text(_) => Cells::Texts,
+            _ => Cells::of(chunk, column, rows),
+        };
+        let features = || self.encoders.features.iter().zip(&self.feature_columns);
+        let cells: Vec<Cells> = features().map(cells).collect();
+        let width = self.encoders.width();
+        if width.dense > 0 {
             let dense = batch.dense_mut();
-            for (feature, &column) in self.encoders.features.iter().zip(&self.feature_columns) {
-                feature
-                    .encoder
-                    .encode_dense(chunk, column, &selected.rows, dense, (at, stride));
-                at += feature.encoder.width().dense;
+            let (mut at, mut n_folds, mut folds) = (0, 0, Vec::new());
+            for (i, feature) in self.encoders.features.iter().enumerate() {
+                let own = feature.encoder.width().dense;
+                if own > 0 && !rows.is_empty() {
+                    if let Some(of_folds) = &self.folds[i]
+                        && of_folds.n_folds() != n_folds
+                    {
+                        n_folds = of_folds.n_folds();
+                        folds = self.folds_of(place, chunk, &selected, n_folds);
+                    }
+                    let folds = self.folds[i]
+                        .as_ref()
+                        .map(|of_folds| (of_folds, folds.as_slice()));
+                    feature
+                        .encoder
+                        .encode_dense(&cells[i], folds, &mut dense[at..], width.dense);
+                }
+                at += own;
             }
         }
+        if width.sparse > 0 {
+            self.encode_sparse(chunk, rows, &cells, batch)?;
+        }
         Ok(())
+    }
+
+    /// Writes the sparse values of the chosen rows.
+    fn encode_sparse(&self, chunk: &Chunk, rows: &[u32], cells: &[Cells], batch: &mut Batch) -> Result<()> {
+        let mut scratch = TextScratch::default();
+        let mut sparse: Vec<(&Encoder, &Cells, usize, u32)> = Vec::new();
+        let mut first = 0;
+        for ((feature, &column), cells) in self
+            .encoders
+            .features
+            .iter()
+            .zip(&self.feature_columns)
+            .zip(cells)
+        {
+            let own = feature.encoder.width().sparse as u32;
+            if own > 0 {
+                sparse.push((&feature.encoder, cells, column, first));
+            }
+            first += own;
+        }
+        for (i, row) in rows.iter().enumerate() {
+            for (encoder, cells, column, first) in &sparse {
+                match (encoder, cells) {
+                    (Encoder::Dummy(dummy), Cells::Keys(keys)) => {
+                        if let Some(place) = dummy.index(keys[i]) {
+                            batch.push_sparse(first + place, 1.0)?;
+                        }
+                    }
+                    (Encoder::Hash(hashed), Cells::Keys(keys)) => {
+                        if let Some((place, value)) = hashed.index(keys[i]) {
+                            batch.push_sparse(first + place, value)?;
+                        }
+                    }
+                    (Encoder::Text(text), _) => {
+                        let bytes = chunk.text(*column, *row as usize).unwrap_or_default();
+                        for (place, value) in text.encode(bytes, &mut scratch) {
+                            batch.push_sparse(first + place, *value)?;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            batch.end_sparse();
+        }
+        Ok(())
+    }
+
+    /// The fold of every chosen row that is trained on.
+    fn folds_of(&self, place: &Place, chunk: &Chunk, selected: &Selected, n_folds: u8) -> Vec<Option<u8>> {
+        let fold = |(row, held_out): (&u32, &bool)| {
+            let key = row_key(place, chunk.lines[*row as usize]);
+            (!held_out).then(|| fold(key, self.fold_seed, n_folds))
+        };
+        selected.rows.iter().zip(&selected.held_out).map(fold).collect()
     }
 
     /// The rows of a chunk that are used, with their targets where the table has one.

@@ -129,7 +129,8 @@ impl ColumnProfile {
             self.remember(value.as_bytes(), None, |text| text == value);
         }
         let room = DATES - self.maybe_dates.len();
-        self.maybe_dates.extend(other.maybe_dates.iter().take(room).cloned());
+        self.maybe_dates
+            .extend(other.maybe_dates.iter().take(room).cloned());
         self.many |= other.many;
         for hash in &other.seen {
             self.see(*hash);
@@ -164,7 +165,8 @@ impl ColumnProfile {
                 self.see(hash(field.trim_ascii()));
                 let starts_so = field.trim_ascii().first().is_some_and(u8::is_ascii_digit);
                 if starts_so && field.len() <= 40 && self.maybe_dates.len() < DATES {
-                    self.maybe_dates.push(String::from_utf8_lossy(field.trim_ascii()).into_owned());
+                    self.maybe_dates
+                        .push(String::from_utf8_lossy(field.trim_ascii()).into_owned());
                 }
                 if let (None, Some(line)) = (&self.first_text, line) {
                     self.first_text = Some((line, unquote(field, quote)));

@@ -39,6 +39,18 @@ impl Role {
         }
     }
 
+    /// How a column of this role is read that was judged to be read otherwise.
+    pub(crate) fn read_as(self, judged: Read) -> Read {
+        match (self, judged) {
+            (Role::Numeric, _) => Read::Number,
+            (Role::Boolean, _) => Read::Boolean,
+            (Role::Time, Read::Time(format)) => Read::Time(format),
+            (Role::Time, _) => Read::Time(TimeFormat::YearFirst),
+            (Role::Category | Role::Text, _) => Read::Text,
+            (Role::Identifier | Role::Constant | Role::Ignored, judged) => judged,
+        }
+    }
+
     /// Whether the column feeds the model.
     pub fn is_used(self) -> bool {
         !matches!(self, Role::Identifier | Role::Constant | Role::Ignored)
@@ -124,7 +136,11 @@ fn time_format(column: &ColumnProfile) -> Option<(TimeFormat, String)> {
         TimeFormat::DayFirst => "day first",
         TimeFormat::MonthFirst => "month first",
     };
-    let doubt = if guess.ambiguous { ", or the other way round" } else { "" };
+    let doubt = if guess.ambiguous {
+        ", or the other way round"
+    } else {
+        ""
+    };
     Some((guess.format, format!("dates, {order}{doubt}")))
 }
 

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Ledger};
 
-use crate::chunk::{Read, Wanted};
+use crate::chunk::Wanted;
 use crate::encode::{Encoders, Feature, ImpactFolds, Width};
-use crate::filter::Filter;
 use crate::profile::Profile;
 use crate::role::{Judged, Role, judge};
 use crate::source::{Reading, Source};
@@ -42,6 +41,8 @@ pub struct TableColumn {
     pub name: String,
     pub judged: Judged,
     pub missing_share: f64,
+    /// Words of a value on average.
+    pub words: f64,
 }
 
 /// A source and the way its rows become batches.
@@ -75,7 +76,11 @@ impl Table {
             bad_rows: options.bad_rows,
         };
         let named = [&options.columns, &options.ignore].into_iter().flatten();
-        for name in named.chain(options.features.keys()).map(String::as_str).chain([target]) {
+        for name in named
+            .chain(options.features.keys())
+            .map(String::as_str)
+            .chain([target])
+        {
             find_column(&source, name)?;
         }
         let profile = source.profile(&reading, ledger)?;
@@ -86,6 +91,7 @@ impl Table {
                 name: name.into(),
                 judged: said_or_judged(look, options, profile.complete),
                 missing_share: look.missing as f64 / rows as f64,
+                words: look.words as f64 / look.text.max(1) as f64,
             })
         };
         let names = source.columns().iter().map(|column| column.name.as_str());
@@ -185,7 +191,10 @@ impl Table {
 
     /// Columns that hold texts, of all that feed the model.
     pub fn count_roles(&self, role: Role) -> usize {
-        self.columns.iter().filter(|column| column.judged.role == role).count()
+        self.columns
+            .iter()
+            .filter(|column| column.judged.role == role)
+            .count()
     }
 
     pub fn width(&self) -> Width {
@@ -206,7 +215,10 @@ fn said_or_judged(look: &crate::ColumnProfile, options: &TableOptions, complete:
             why: "as asked".into(),
         };
     }
-    let role = said.and_then(|said| said.role.or_else(|| said.encode.and_then(|encode| encode.implied_role(judged.role))));
+    let role = said.and_then(|said| {
+        said.role
+            .or_else(|| said.encode.and_then(|encode| encode.implied_role(judged.role)))
+    });
     match role {
         Some(role) if role != judged.role => Judged {
             role,
@@ -225,6 +237,10 @@ pub(crate) fn find_column(source: &Source, name: &str) -> Result<usize> {
         .ok_or_else(|| Error::UnknownColumn {
             path: source.path().into(),
             name: name.into(),
-            columns: source.columns().iter().map(|column| column.name.clone()).collect(),
+            columns: source
+                .columns()
+                .iter()
+                .map(|column| column.name.clone())
+                .collect(),
         })
 }

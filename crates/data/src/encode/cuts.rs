@@ -24,7 +24,9 @@ impl Encoder {
             }
             (Encoder::Time(time), Values::Times { quantiles, .. }) => time_cuts(time, quantiles),
             (Encoder::Ordinal(ordinal), _) => vec![halves(ordinal.lookup.keys.len() + 1)],
-            (Encoder::Frequency(frequency), Values::Categories(table)) => by_category(&frequency.lookup, table),
+            (Encoder::Frequency(frequency), Values::Categories(table)) => {
+                by_category(&frequency.lookup, table)
+            }
             (Encoder::Impact(impact), Values::Categories(table)) => by_category(&impact.lookup, table),
             (Encoder::Flag(_), _) => vec![vec![0.5]],
             _ => vec![Vec::new(); self.width().dense],

@@ -1,14 +1,14 @@
 //! A column of the table with the encoder that was chosen for it, and all of them together.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
-use super::text::TextScratch;
 use super::{Dummy, Flag, Frequency, Hashed, Impact, ImpactFolds, Number, Ordinal, Text, Time, Width};
-use crate::batch::Batch;
+use crate::Role;
 use crate::chunk::{Chunk, Read};
 use crate::sketch::hash::{MISSING, hash};
 use crate::target::Target;
-use crate::{Result, Role};
 
 /// A column that feeds the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +64,9 @@ impl Encoders {
     pub fn dense_names(&self) -> Vec<String> {
         let names = |feature: &Feature| {
             let n = feature.encoder.width().dense;
-            (0..n).map(|output| feature.encoder.name(&feature.name, output)).collect::<Vec<_>>()
+            (0..n)
+                .map(|output| feature.encoder.name(&feature.name, output))
+                .collect::<Vec<_>>()
         };
         self.features.iter().flat_map(names).collect()
     }
@@ -89,7 +91,10 @@ impl Encoders {
 
     /// What the encoders themselves take.
     pub fn bytes(&self) -> u64 {
-        self.features.iter().map(|feature| feature.encoder.bytes() as u64).sum()
+        self.features
+            .iter()
+            .map(|feature| feature.encoder.bytes() as u64)
+            .sum()
     }
 }
 
@@ -198,13 +203,15 @@ impl Encoder {
 }
 
 /// The cells of the chosen rows of a column, as encoders take them.
-pub(crate) enum Cells {
-    Numbers(Vec<f64>),
+pub(crate) enum Cells<'c> {
+    Numbers(Cow<'c, [f64]>),
     Keys(Vec<u64>),
+    /// To be read from the chunk itself.
+    Texts,
 }
 
-impl Cells {
-    pub(crate) fn of(chunk: &Chunk, column: usize, rows: &[u32]) -> Cells {
+impl Cells<'_> {
+    pub(crate) fn of<'c>(chunk: &'c Chunk, column: usize, rows: &[u32]) -> Cells<'c> {
         match chunk.columns[column].read {
             Read::Text => {
                 let key = |row: &u32| chunk.text(column, *row as usize).map_or(MISSING, hash);
@@ -212,7 +219,10 @@ impl Cells {
             }
             Read::Number | Read::Boolean | Read::Time(_) => {
                 let numbers = chunk.numbers(column);
-                Cells::Numbers(rows.iter().map(|row| numbers[*row as usize]).collect())
+                Cells::Numbers(match rows.len() == numbers.len() {
+                    true => numbers.into(),
+                    false => rows.iter().map(|row| numbers[*row as usize]).collect(),
+                })
             }
         }
     }

@@ -7,13 +7,17 @@
 
 pub mod categories;
 pub mod distinct;
+pub mod documents;
 pub mod hash;
 pub mod moments;
 pub mod quantiles;
 mod records;
+pub mod times;
 
 pub use categories::CategoryTable;
 pub use distinct::Distinct;
+pub use documents::Documents;
 pub use moments::Moments;
 pub use quantiles::Quantiles;
 pub use records::{Category, Shape, Targets};
+pub use times::{Resolution, Times};
