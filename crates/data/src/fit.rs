@@ -29,11 +29,11 @@ pub struct FitOptions {
 }
 
 /// Folds of out-of-fold encodings, unless a column asks for another number.
-pub const FOLDS: u8 = 5;
+pub(crate) const FOLDS: u8 = 5;
 
 /// What a pass over the training rows says about a table.
 #[derive(Debug)]
-pub struct Fitted {
+pub(crate) struct Fitted {
     /// What became of the rows.
     pub counts: RowCounts,
     /// In the order of the table's columns.
@@ -48,14 +48,14 @@ pub struct Fitted {
 
 impl Fitted {
     /// Rows that the fit is made of.
-    pub fn training_rows(&self) -> u64 {
+    pub(crate) fn training_rows(&self) -> u64 {
         self.counts.rows - self.counts.held_out
     }
 }
 
 /// What is known of one column.
 #[derive(Debug, Clone)]
-pub struct ColumnFit {
+pub(crate) struct ColumnFit {
     pub missing: u64,
     pub distinct: Distinct,
     pub values: Values,
@@ -63,7 +63,7 @@ pub struct ColumnFit {
 
 /// The state that fits the encoders of a column.
 #[derive(Debug, Clone)]
-pub enum Values {
+pub(crate) enum Values {
     Numbers {
         moments: Moments,
         quantiles: Quantiles,

@@ -60,28 +60,22 @@ impl Encoders {
         })
     }
 
-    /// A name for each dense value, in order.
-    pub fn dense_names(&self) -> Vec<String> {
-        let names = |feature: &Feature| {
-            let n = feature.encoder.width().dense;
-            (0..n)
-                .map(|output| feature.encoder.name(&feature.name, output))
-                .collect::<Vec<_>>()
+    /// The name of an encoded value: the dense ones come first, then the sparse ones by place.
+    pub fn name(&self, value: usize) -> String {
+        let width = self.width();
+        let (mut left, is_sparse) = match value.checked_sub(width.dense) {
+            Some(place) => (place, true),
+            None => (value, false),
         };
-        self.features.iter().flat_map(names).collect()
-    }
-
-    /// The name of a sparse value by its place.
-    pub fn sparse_name(&self, place: usize) -> Option<String> {
-        let mut before = 0;
         for feature in &self.features {
-            let width = feature.encoder.width();
-            if place - before < width.sparse {
-                return Some(feature.encoder.name(&feature.name, width.dense + place - before));
+            let own = feature.encoder.width();
+            let (n, before) = if is_sparse { (own.sparse, own.dense) } else { (own.dense, 0) };
+            if left < n {
+                return feature.encoder.name(&feature.name, before + left);
             }
-            before += width.sparse;
+            left -= n;
         }
-        None
+        format!("value {value}")
     }
 
     /// Sparse values that a row has on average.

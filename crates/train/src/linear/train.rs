@@ -39,6 +39,8 @@ pub enum Outcome {
     },
 }
 
+/// Weights that the report lists.
+const LISTED_WEIGHTS: usize = 1000;
 /// Progress is said at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The model has settled when a step would lower the mean loss by less than this.
@@ -392,12 +394,13 @@ impl Training<'_, '_> {
 
     fn report(&self, metrics: Vec<Metric>, converged: bool) -> Report {
         let progress = &self.state.progress;
-        let names = self.table.encoders.names();
-        let mut weights: Vec<(String, f64)> = names
-            .into_iter()
-            .zip(self.state.weights().iter().copied())
-            .collect();
+        let encoders = &self.table.encoders;
+        let mut weights: Vec<(usize, f64)> = self.state.weights().iter().copied().enumerate().collect();
+        // The bias is last and not among them.
+        weights.pop();
         weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        weights.truncate(LISTED_WEIGHTS);
+        let weights = weights.iter().map(|(i, weight)| (encoders.name(*i), *weight)).collect();
         Report {
             metrics,
             rows: RowReport {
