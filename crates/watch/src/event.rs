@@ -35,6 +35,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data_bytes: Option<u64>,
     },
+    /// What every column becomes, before anything is encoded, and the shape of it all.
+    Encoding {
+        columns: Vec<EncodedColumn>,
+        shape: String,
+    },
     Notice {
         text: String,
     },
@@ -93,6 +98,26 @@ pub enum Event {
     /// An event of a newer worker.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+/// A column of a table and the way it becomes numbers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EncodedColumn {
+    pub name: String,
+    pub role: String,
+    /// About so many different values, where they were counted.
+    #[serde(default)]
+    pub distinct: Option<f64>,
+    /// The share of rows without a value.
+    #[serde(default, deserialize_with = "nullable")]
+    pub missing: f64,
+    pub encoding: String,
+    pub dense: u64,
+    pub sparse: u64,
+    #[serde(default, deserialize_with = "nullable")]
+    pub bytes_per_row: f64,
+    #[serde(default)]
+    pub why: String,
 }
 
 /// What a worker says at the end. The headline metric is what `runs` lists.

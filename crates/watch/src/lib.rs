@@ -37,7 +37,7 @@ mod recover;
 pub use confine::Confinement;
 pub use ended::{Ended, Exit, OverLine};
 pub use error::{Error, Result};
-pub use event::{Done, Event, Failure, WIRE_VERSION};
+pub use event::{Done, EncodedColumn, Event, Failure, WIRE_VERSION};
 pub use identity::{boot_id, process_ref, this_process};
 pub use job::{Job, Output, RecordedRun, StopReason, Update};
 pub use recover::close_orphans;
