@@ -33,7 +33,9 @@ impl FeatureBins {
         cuts.dedup_by(|a, b| a == b);
         if cuts.len() > MAX_CUTS {
             let n = cuts.len();
-            cuts = (0..MAX_CUTS).map(|i| cuts[i * n / MAX_CUTS + n / (2 * MAX_CUTS)]).collect();
+            cuts = (0..MAX_CUTS)
+                .map(|i| cuts[i * n / MAX_CUTS + n / (2 * MAX_CUTS)])
+                .collect();
         }
         FeatureBins {
             name: name.into(),
@@ -112,7 +114,11 @@ impl FeatureBins {
 /// A float above `low` and not above `high`, halfway where there is one.
 fn between(low: f32, high: f32) -> f32 {
     let middle = low + (high - low) / 2.0;
-    if middle > low && middle <= high { middle } else { high }
+    if middle > low && middle <= high {
+        middle
+    } else {
+        high
+    }
 }
 
 #[cfg(test)]
@@ -142,8 +148,14 @@ mod tests {
         let many = FeatureBins::from_weighted("x", &many, 100);
         assert_eq!(many.cuts.len(), 99);
         assert!(many.cuts.windows(2).all(|pair| pair[1] - pair[0] == 100.0));
-        let heavy: Vec<(f32, f64)> = (0..1_000).map(|i| (i as f32, if i == 500 { 1e5 } else { 1.0 })).collect();
+        let heavy: Vec<(f32, f64)> = (0..1_000)
+            .map(|i| (i as f32, if i == 500 { 1e5 } else { 1.0 }))
+            .collect();
         let heavy = FeatureBins::from_weighted("x", &heavy, 10);
-        assert!(heavy.cuts.contains(&499.5) && heavy.cuts.contains(&500.5), "{:?}", heavy.cuts);
+        assert!(
+            heavy.cuts.contains(&499.5) && heavy.cuts.contains(&500.5),
+            "{:?}",
+            heavy.cuts
+        );
     }
 }

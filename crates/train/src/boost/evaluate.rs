@@ -114,7 +114,12 @@ impl Classes {
         };
         vec![
             metric("log_loss", self.log_loss, self.prior_log_loss, false),
-            metric("accuracy", self.correct as f64, self.majority_correct as f64, true),
+            metric(
+                "accuracy",
+                self.correct as f64,
+                self.majority_correct as f64,
+                true,
+            ),
         ]
     }
 }

@@ -28,7 +28,15 @@ pub(super) fn ln_1p_unit(x: f32) -> f32 {
     let square = s * s;
     // s ≤ ⅓, so the term after the last is below 1e-8.
     let mut sum = 1.0 / 15.0;
-    for factor in [1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0] {
+    for factor in [
+        1.0 / 13.0,
+        1.0 / 11.0,
+        1.0 / 9.0,
+        1.0 / 7.0,
+        1.0 / 5.0,
+        1.0 / 3.0,
+        1.0,
+    ] {
         sum = sum * square + factor;
     }
     2.0 * s * sum

@@ -62,7 +62,11 @@ impl Tree {
             } else {
                 x.max(f32::MIN) < self.threshold[node]
             };
-            node = if goes_left { self.left[node] } else { self.right[node] } as usize;
+            node = if goes_left {
+                self.left[node]
+            } else {
+                self.right[node]
+            } as usize;
         }
         self.value[node]
     }
@@ -70,7 +74,11 @@ impl Tree {
     /// The tree as it is walked by rows of bins.
     pub(super) fn walk(&self) -> Walk {
         let step = |node: usize| {
-            let test = Test::new(self.feature[node] as usize, self.bin[node], self.default_left[node]);
+            let test = Test::new(
+                self.feature[node] as usize,
+                self.bin[node],
+                self.default_left[node],
+            );
             Step {
                 test,
                 left: self.left[node],
@@ -152,7 +160,11 @@ impl Forest {
             while tree.left[node] != 0 {
                 let test = Test::new(0, tree.bin[node], tree.default_left[node]);
                 let goes_left = test.goes_left(bins[tree.feature[node] as usize]);
-                node = if goes_left { tree.left[node] } else { tree.right[node] } as usize;
+                node = if goes_left {
+                    tree.left[node]
+                } else {
+                    tree.right[node]
+                } as usize;
             }
             margins[i % self.base.len()] += tree.value[node];
         }

@@ -83,7 +83,10 @@ impl Growing {
             Growth::Leaf => self.next_best(),
         };
         self.n_expanded += nodes.len();
-        nodes.into_iter().filter_map(|node| self.add_children(node)).collect()
+        nodes
+            .into_iter()
+            .filter_map(|node| self.add_children(node))
+            .collect()
     }
 
     fn add_children(&mut self, node: usize) -> Option<Applied> {
@@ -123,7 +126,8 @@ impl Growing {
     }
 
     fn next_level(&mut self) -> Vec<usize> {
-        let can_split = |node: &usize| self.nodes[*node].depth == self.level && self.nodes[*node].best.is_some();
+        let can_split =
+            |node: &usize| self.nodes[*node].depth == self.level && self.nodes[*node].best.is_some();
         let mut nodes: Vec<usize> = (0..self.nodes.len()).filter(can_split).collect();
         let n_left = self.max_leaves - self.n_leaves;
         if nodes.len() > n_left {
@@ -172,7 +176,14 @@ impl Growing {
         while let Some(node) = stack.pop() {
             match (&self.nodes[node], self.nodes[node].children) {
                 (Node { chosen: true, .. }, Some(children)) => stack.extend(children),
-                (Node { chosen: false, best: Some(_), .. }, _) => found.push(node),
+                (
+                    Node {
+                        chosen: false,
+                        best: Some(_),
+                        ..
+                    },
+                    _,
+                ) => found.push(node),
                 _ => {}
             }
         }
@@ -180,11 +191,20 @@ impl Growing {
     }
 
     /// The tree as it has grown, and what its leaves add to the rows.
-    pub(super) fn finish(&self, features: &[FeatureBins], rules: &Rules, learning_rate: f64) -> (Tree, Vec<Leaf>) {
+    pub(super) fn finish(
+        &self,
+        features: &[FeatureBins],
+        rules: &Rules,
+        learning_rate: f64,
+    ) -> (Tree, Vec<Leaf>) {
         let mut tree = Tree::default();
         let mut leaves = Vec::new();
         let value = |sum: Sum| (rules.value(sum) * learning_rate) as f32;
-        push(&mut tree, value(self.nodes[0].sum), rules.weight(self.nodes[0].sum));
+        push(
+            &mut tree,
+            value(self.nodes[0].sum),
+            rules.weight(self.nodes[0].sum),
+        );
         // (node while growing, node of the tree)
         let mut queue = std::collections::VecDeque::from([(0, 0)]);
         while let Some((node, place)) = queue.pop_front() {

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 pub(super) struct Layout {
     pub(super) columns: Vec<Column>,
     pub(super) n_bins: usize,
+    /// Of each column.
+    offsets: Vec<u32>,
     /// Every feature is a column, in order.
     whole: bool,
     n_features: usize,
@@ -43,6 +45,7 @@ impl Layout {
         let columns: Vec<Column> = columns.iter().map(place).collect();
         Layout {
             whole: columns.len() == n_bins.len(),
+            offsets: columns.iter().map(|column| column.offset as u32).collect(),
             columns,
             n_bins: total,
             n_features: n_bins.len(),
@@ -102,7 +105,9 @@ impl Histograms {
     }
 
     pub(super) fn sums_mut(&mut self, slot: usize) -> &mut Vec<Sum> {
-        self.slots[slot].get_mut().expect("no thread panicked while adding")
+        self.slots[slot]
+            .get_mut()
+            .expect("no thread panicked while adding")
     }
 
     /// What is left of the parent in slot `large` after taking away the child in slot `small`.
@@ -199,9 +204,20 @@ fn accumulate_as<const HESSIAN_BITS: u32, const WHOLE: bool>(
     let n_rows = rows.gradients.len();
     assert_eq!(rows.bins.len(), n_rows * n_features);
     // The largest, rather than `all`, because that vectorises.
-    assert!(rows.order.iter().copied().max().is_none_or(|row| usize::from(row) < n_rows));
+    assert!(
+        rows.order
+            .iter()
+            .copied()
+            .max()
+            .is_none_or(|row| usize::from(row) < n_rows)
+    );
     assert!(sums.len() >= packed_len(layout.n_bins));
-    assert!(layout.columns.iter().all(|c| c.offset <= layout.n_bins && c.feature < n_features));
+    assert!(
+        layout
+            .columns
+            .iter()
+            .all(|c| c.offset <= layout.n_bins && c.feature < n_features)
+    );
     for (i, &row) in rows.order.iter().enumerate() {
         let row = usize::from(row);
         if let Some(&ahead) = rows.order.get(i + AHEAD) {
@@ -216,13 +232,31 @@ fn accumulate_as<const HESSIAN_BITS: u32, const WHOLE: bool>(
             )
         };
         let value = unpacked::<HESSIAN_BITS>(packed);
-        for (i, column) in layout.columns.iter().enumerate() {
-            let feature = if WHOLE { i } else { column.feature };
-            // SAFETY: the feature of a column is below `n_features`, the length of `bins`; an offset is at most
-            // `n_bins` and a byte at most 255, so that they stay within the padded `sums`, all asserted above.
-            unsafe {
-                let bin = usize::from(*bins.get_unchecked(feature));
-                *sums.get_unchecked_mut(column.offset + bin) += value;
+        let mut add = |offset: usize, bin: usize| {
+            // SAFETY: an offset is at most `n_bins` and a byte at most 255, so that they stay within the padded
+            // `sums`, all asserted above.
+            unsafe { *sums.get_unchecked_mut(offset + bin) += value };
+        };
+        if WHOLE {
+            // Eight bins in one load, and no loop between them.
+            let (eights, rest) = bins.as_chunks::<8>();
+            let (offsets, rest_offsets) = layout.offsets.as_chunks::<8>();
+            for (bins, offsets) in eights.iter().zip(offsets) {
+                let word = u64::from_le_bytes(*bins);
+                for (i, offset) in offsets.iter().enumerate() {
+                    add(*offset as usize, usize::from((word >> (8 * i)) as u8));
+                }
+            }
+            for (bin, offset) in rest.iter().zip(rest_offsets) {
+                add(*offset as usize, usize::from(*bin));
+            }
+        } else {
+            for column in &layout.columns {
+                // SAFETY: the feature of a column is below `n_features`, the length of `bins`.
+                add(
+                    column.offset,
+                    usize::from(unsafe { *bins.get_unchecked(column.feature) }),
+                );
             }
         }
     }

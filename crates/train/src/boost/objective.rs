@@ -51,8 +51,13 @@ impl Objective {
 pub(super) struct Quantiser {
     pub(super) objective: Objective,
     pub(super) weights: Vec<f32>,
-    gradient_scale: f32,
-    hessian_scale: f32,
+    scales: Scales,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Scales {
+    gradient: f32,
+    hessian: f32,
 }
 
 /// Slopes of the squared loss lie within ±2³⁰, so that 65,536 of them fit the 47 bits they have.
@@ -70,7 +75,7 @@ impl Quantiser {
         let mut weights: Vec<f32> = class_weights.unwrap_or_default().to_vec();
         weights.resize(n, 1.0);
         let most = weights.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
-        let (gradient_scale, hessian_scale) = match objective {
+        let (gradient, hessian) = match objective {
             // A power of two, so that scaling itself rounds nothing. Residuals that grow beyond four times the
             // largest are cut off there.
             Objective::Squared if largest > 0.0 => {
@@ -83,24 +88,28 @@ impl Quantiser {
         Quantiser {
             objective,
             weights,
-            gradient_scale,
-            hessian_scale,
+            scales: Scales { gradient, hessian },
         }
     }
 
     /// What one step of an integer slope and curvature is worth.
     pub(super) fn units(&self) -> (f64, f64) {
-        (1.0 / f64::from(self.gradient_scale), 1.0 / f64::from(self.hessian_scale))
+        (
+            1.0 / f64::from(self.scales.gradient),
+            1.0 / f64::from(self.scales.hessian),
+        )
     }
+}
 
+impl Scales {
     #[inline(always)]
-    fn pack(&self, gradient: f32, hessian: f32, bits: u32) -> u32 {
+    fn pack(self, gradient: f32, hessian: f32, bits: u32) -> u32 {
         const UNIT: f32 = 1.0 / 65_536.0;
         let up = (bits & 0xFFFF) as f32 * UNIT;
         let hessian_up = (bits >> 16) as f32 * UNIT;
         // Lifted above zero, where cutting off the fraction rounds down.
-        let gradient = (gradient * self.gradient_scale + (up + 32_768.0)) as i32 - 32_768;
-        let hessian = (hessian * self.hessian_scale + hessian_up) as i32;
+        let gradient = (gradient * self.gradient + (up + 32_768.0)) as i32 - 32_768;
+        let hessian = (hessian * self.hessian + hessian_up) as i32;
         ((gradient << 16) | hessian) as u32
     }
 }
@@ -167,59 +176,59 @@ fn single(
     packed: &mut [u32],
 ) -> Losses {
     let squared = quantiser.objective == Objective::Squared;
-    let (mut training, mut all) = ([0.0f64; LANES], [0.0f64; LANES]);
+    let (scales, weights) = (quantiser.scales, [quantiser.weights[0], quantiser.weights[1]]);
+    let (mut training, mut held_out) = ([0.0f64; LANES], [0.0f64; LANES]);
     let n_rows = margins.len();
     for start in (0..n_rows).step_by(LANES) {
         let n = LANES.min(n_rows - start);
-        let (mut z, mut y, mut kept) = ([0.0f32; LANES], [0.0f32; LANES], [0.0f32; LANES]);
+        let (mut z, mut y, mut held) = ([0.0f32; LANES], [0.0f32; LANES], [0u8; LANES]);
         z[..n].copy_from_slice(&margins[start..start + n]);
         y[..n].copy_from_slice(&block.target[start..start + n]);
-        for (kept, held_out) in kept.iter_mut().zip(&block.held_out[start..start + n]) {
-            *kept = f32::from(u8::from(*held_out == 0));
-        }
+        held[..n].copy_from_slice(&block.held_out[start..start + n]);
         let mut loss = [0.0f32; LANES];
         let mut out = [0u32; LANES];
         let row = first_row.wrapping_add(start as u32);
         if squared {
             for lane in 0..LANES {
-                (loss[lane], out[lane]) = squared_row(quantiser, z[lane], y[lane]);
+                (loss[lane], out[lane]) = squared_row(scales, z[lane], y[lane]);
             }
         } else {
             for lane in 0..LANES {
                 let bits = row_bits(key, row.wrapping_add(lane as u32));
-                (loss[lane], out[lane]) = logistic_row(quantiser, z[lane], y[lane], bits);
+                (loss[lane], out[lane]) = logistic_row(scales, weights, z[lane], y[lane], bits);
             }
         }
         packed[start..start + n].copy_from_slice(&out[..n]);
-        for lane in 0..n {
-            // A loss that is not finite must not vanish in a product with zero.
-            all[lane] += f64::from(loss[lane]);
-            training[lane] += f64::from(if kept[lane] == 0.0 { 0.0 } else { loss[lane] });
+        // Lanes beyond the last row.
+        loss[n..].fill(0.0);
+        for lane in 0..LANES {
+            // Chosen, not multiplied by zero: a loss that is not finite must be seen, but where it belongs.
+            training[lane] += f64::from(if held[lane] == 0 { loss[lane] } else { 0.0 });
+            held_out[lane] += f64::from(if held[lane] == 0 { 0.0 } else { loss[lane] });
         }
     }
-    let training: f64 = training.iter().sum();
     Losses {
-        training,
-        held_out: all.iter().sum::<f64>() - training,
+        training: training.iter().sum(),
+        held_out: held_out.iter().sum(),
     }
 }
 
 #[inline(always)]
-fn squared_row(quantiser: &Quantiser, z: f32, y: f32) -> (f32, u32) {
+fn squared_row(scales: Scales, z: f32, y: f32) -> (f32, u32) {
     let gradient = z - y;
-    let scaled = (gradient * quantiser.gradient_scale).clamp(-SQUARED_MOST, SQUARED_MOST);
+    let scaled = (gradient * scales.gradient).clamp(-SQUARED_MOST, SQUARED_MOST);
     let rounded = (scaled + 0.5f32.copysign(scaled)) as i32;
     (0.5 * gradient * gradient, rounded as u32)
 }
 
 #[inline(always)]
-fn logistic_row(quantiser: &Quantiser, z: f32, y: f32, bits: u32) -> (f32, u32) {
+fn logistic_row(scales: Scales, weights: [f32; 2], z: f32, y: f32, bits: u32) -> (f32, u32) {
     let e = exp_negative(-z.abs());
     let q = 1.0 / (1.0 + e);
     let p = if z >= 0.0 { q } else { e * q };
     let loss = z.max(0.0) - y * z + ln_1p_unit(e);
-    let weight = if y >= 0.5 { quantiser.weights[1] } else { quantiser.weights[0] };
-    let packed = quantiser.pack((p - y) * weight, e * q * q * weight, bits);
+    let weight = if y >= 0.5 { weights[1] } else { weights[0] };
+    let packed = scales.pack((p - y) * weight, e * q * q * weight, bits);
     (loss * weight, packed)
 }
 
@@ -254,7 +263,10 @@ fn softmax(
             let p = p / sum;
             let gradient = p - f32::from(u8::from(class == truth));
             let bits = row_bits(keys[class], first_row.wrapping_add(row as u32));
-            packed[class * n_rows + row] = quantiser.pack(gradient * weight, p * (1.0 - p) * weight, bits);
+            packed[class * n_rows + row] =
+                quantiser
+                    .scales
+                    .pack(gradient * weight, p * (1.0 - p) * weight, bits);
         }
     }
     losses

@@ -63,6 +63,8 @@ impl Options {
     /// The most leaves that a tree can have.
     pub fn max_leaves(&self) -> usize {
         let by_depth = 1 << self.depth.clamp(1, 16);
-        self.leaves.map_or(by_depth, |leaves| leaves.clamp(2, 1 << 16).min(1 << self.depth.clamp(1, 30)))
+        self.leaves.map_or(by_depth, |leaves| {
+            leaves.clamp(2, 1 << 16).min(1 << self.depth.clamp(1, 30))
+        })
     }
 }

@@ -16,9 +16,16 @@ pub(super) struct Applied {
 /// What the rows of a node add to their margins at the end of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Leaf {
-    Whole { node: usize, value: f32 },
+    Whole {
+        node: usize,
+        value: f32,
+    },
     /// A split that was never carried out, because nothing came after it.
-    Split { node: usize, test: Test, values: [f32; 2] },
+    Split {
+        node: usize,
+        test: Test,
+        values: [f32; 2],
+    },
 }
 
 /// Rows are fetched so many ahead of their use.
@@ -67,7 +74,13 @@ fn divide(order: &mut [u16], spare: &mut [u16], bins: &[u8], n_features: usize, 
 }
 
 /// Adds the values of the leaves to the margins of the rows in the order.
-pub(super) fn add_values(leaves: &[Leaf], bins: &[u8], n_features: usize, class: usize, state: &mut BlockState) {
+pub(super) fn add_values(
+    leaves: &[Leaf],
+    bins: &[u8],
+    n_features: usize,
+    class: usize,
+    state: &mut BlockState,
+) {
     for leaf in leaves {
         let node = match leaf {
             Leaf::Whole { node, .. } | Leaf::Split { node, .. } => *node,

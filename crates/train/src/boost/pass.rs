@@ -93,7 +93,10 @@ pub(super) fn pass(
                 Ok(found) => losses.lock().expect("no thread panics with it")[block] = found,
                 Err(error) => {
                     next.store(n_blocks, Ordering::Relaxed);
-                    failed.lock().expect("no thread panics with it").get_or_insert(error);
+                    failed
+                        .lock()
+                        .expect("no thread panics with it")
+                        .get_or_insert(error);
                     break;
                 }
             }
@@ -136,7 +139,10 @@ fn one(
         let mut state = state.lock().expect("no thread panics with it");
         return Ok(visit(&mut worker.tools, &visited, &mut state));
     }
-    let state = worker.state.as_mut().expect("states that are streamed have a buffer");
+    let state = worker
+        .state
+        .as_mut()
+        .expect("states that are streamed have a buffer");
     site.states.load(block, visited.rows.target.len(), state, reads)?;
     let losses = visit(&mut worker.tools, &visited, state);
     let written = site.states.store(block, state, writes)?;

@@ -139,7 +139,11 @@ impl Plan {
             while low < high {
                 let middle = (low + high).div_ceil(2);
                 set(plan, middle);
-                (low, high) = if fits(plan) { (middle, high) } else { (low, middle - 1) };
+                (low, high) = if fits(plan) {
+                    (middle, high)
+                } else {
+                    (low, middle - 1)
+                };
             }
             set(plan, low);
         };
@@ -156,25 +160,34 @@ impl Plan {
         let Shape {
             n_features, n_bins, ..
         } = self.shape;
-        let (n_blocks, block_rows, threads) = (self.shape.n_blocks(), self.shape.largest_block(), self.threads);
+        let (n_blocks, block_rows, threads) =
+            (self.shape.n_blocks(), self.shape.largest_block(), self.threads);
         let n_outputs = options.objective.n_outputs();
         let n_nodes = max_nodes(options);
         let rows_of = |n: usize| (n * self.shape.block_rows).min(self.shape.n_rows);
         let state = |n_rows: usize, n_blocks: usize| {
-            BlockState::bytes(n_rows, n_outputs, 0) + n_blocks as u64 * BlockState::bytes(0, n_outputs, n_nodes)
+            BlockState::bytes(n_rows, n_outputs, 0)
+                + n_blocks as u64 * BlockState::bytes(0, n_outputs, n_nodes)
         };
         let streamed = |resident: usize, bytes: u64| {
-            if resident < n_blocks { threads as u64 * bytes } else { 0 }
+            if resident < n_blocks {
+                threads as u64 * bytes
+            } else {
+                0
+            }
         };
         let buffers = streamed(self.resident_blocks, rows_bytes(block_rows, n_features))
             + streamed(self.resident_states, state(block_rows, 1))
             + (threads * block_rows * size_of::<u16>()) as u64;
-        let histograms = Histograms::bytes(self.histograms, n_bins)
-            + threads as u64 * Packed::bytes(self.packed, n_bins);
+        let histograms =
+            Histograms::bytes(self.histograms, n_bins) + threads as u64 * Packed::bytes(self.packed, n_bins);
         self.holders = vec![
             (ROWS.into(), rows_bytes(rows_of(self.resident_blocks), n_features)),
             (BUFFERS.into(), buffers),
-            (STATE.into(), state(rows_of(self.resident_states), self.resident_states) + n_blocks as u64 * BLOCK_BYTES),
+            (
+                STATE.into(),
+                state(rows_of(self.resident_states), self.resident_states) + n_blocks as u64 * BLOCK_BYTES,
+            ),
             (HISTOGRAMS.into(), histograms),
             (TREES.into(), trees_bytes(options)),
             (EVALUATION.into(), evaluation_bytes(options.objective)),

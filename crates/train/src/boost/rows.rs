@@ -28,7 +28,10 @@ pub trait Blocks: Sync {
     fn block<'b>(&'b self, block: usize, buffer: &'b mut BlockBuffer) -> Result<Block<'b>>;
 
     fn largest_block(&self) -> usize {
-        (0..self.n_blocks()).map(|block| self.n_rows(block)).max().unwrap_or(0)
+        (0..self.n_blocks())
+            .map(|block| self.n_rows(block))
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -103,7 +106,11 @@ impl Resident {
     /// Appends a row of one bin per feature.
     pub fn push(&mut self, bins: &[u8], target: f32, held_out: bool) -> Result<()> {
         assert_eq!(bins.len(), self.n_features, "a row has one bin per feature");
-        if self.blocks.last().is_none_or(|block| block.target.len() == self.block_rows) {
+        if self
+            .blocks
+            .last()
+            .is_none_or(|block| block.target.len() == self.block_rows)
+        {
             self.begin_block()?;
         }
         let block = self.blocks.last_mut().expect("a block has begun");
@@ -120,7 +127,9 @@ impl Resident {
             0 => self.block_rows,
             expected => expected.min(self.block_rows),
         };
-        self.grant.try_grow(rows_bytes(n_rows, self.n_features)).map_err(refused)?;
+        self.grant
+            .try_grow(rows_bytes(n_rows, self.n_features))
+            .map_err(refused)?;
         self.blocks.push(BlockBuffer {
             bins: Vec::with_capacity(n_rows * self.n_features),
             target: Vec::with_capacity(n_rows),

@@ -40,7 +40,8 @@ impl Facts {
     fn of(block: &Block<'_>, n_classes: usize) -> Facts {
         let mut facts = Facts::none(n_classes);
         for (&target, &held_out) in block.target.iter().zip(block.held_out) {
-            let known = n_classes == 0 || (target.fract() == 0.0 && (0.0..n_classes as f32).contains(&target));
+            let known =
+                n_classes == 0 || (target.fract() == 0.0 && (0.0..n_classes as f32).contains(&target));
             if !target.is_finite() || !known {
                 facts.n_impossible += 1;
                 continue;
@@ -105,15 +106,26 @@ impl Facts {
         match objective {
             Objective::Squared => vec![self.sum / n],
             Objective::Logistic => vec![self.training_classes[1] as f64 / n],
-            Objective::Softmax(_) => self.training_classes.iter().map(|rows| *rows as f64 / n).collect(),
+            Objective::Softmax(_) => self
+                .training_classes
+                .iter()
+                .map(|rows| *rows as f64 / n)
+                .collect(),
         }
     }
 
     /// Summed losses per weight of the rows; no held out loss without held out rows.
     pub(super) fn mean(&self, losses: Losses, weights: &[f32]) -> (f64, Option<f64>) {
         let weight = |rows: u64, classes: &[u64]| {
-            let weighted = classes.iter().zip(weights).map(|(rows, weight)| *rows as f64 * f64::from(*weight));
-            if classes.is_empty() { rows as f64 } else { weighted.sum() }
+            let weighted = classes
+                .iter()
+                .zip(weights)
+                .map(|(rows, weight)| *rows as f64 * f64::from(*weight));
+            if classes.is_empty() {
+                rows as f64
+            } else {
+                weighted.sum()
+            }
         };
         let training = losses.training / weight(self.n_training, &self.training_classes);
         let held_out = losses.held_out / weight(self.n_held_out, &self.held_out_classes);
@@ -142,7 +154,12 @@ pub(super) fn facts(site: &Site<'_>, workers: &mut [Worker], objective: Objectiv
         &|_| {},
     )?;
     let mut facts = Facts::none(n_classes);
-    for block in found.into_inner().expect("no thread panics with it").iter().flatten() {
+    for block in found
+        .into_inner()
+        .expect("no thread panics with it")
+        .iter()
+        .flatten()
+    {
         facts.add(block);
     }
     Ok(facts)

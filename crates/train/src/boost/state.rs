@@ -104,17 +104,32 @@ impl States {
     }
 
     /// Reads pieces of a block's state from the file.
-    pub(super) fn load(&self, block: usize, n_rows: usize, state: &mut BlockState, pieces: &Pieces) -> Result<()> {
+    pub(super) fn load(
+        &self,
+        block: usize,
+        n_rows: usize,
+        state: &mut BlockState,
+        pieces: &Pieces,
+    ) -> Result<()> {
         state.n_rows = n_rows;
-        let scratch = self.scratch.as_ref().expect("a block outside of memory is in the file");
+        let scratch = self
+            .scratch
+            .as_ref()
+            .expect("a block outside of memory is in the file");
         let places = self.places(block, n_rows);
         let range = &pieces.margins;
         let part = range.start * n_rows..range.end * n_rows;
         let n = size_of::<f32>();
-        scratch.read(places.margins + (part.start * n) as u64, bytes_mut(&mut state.margins[part]))?;
+        scratch.read(
+            places.margins + (part.start * n) as u64,
+            bytes_mut(&mut state.margins[part]),
+        )?;
         let range = &pieces.gradients;
         let part = range.start * n_rows..range.end * n_rows;
-        scratch.read(places.gradients + (part.start * n) as u64, bytes_mut(&mut state.gradients[part]))?;
+        scratch.read(
+            places.gradients + (part.start * n) as u64,
+            bytes_mut(&mut state.gradients[part]),
+        )?;
         if pieces.order {
             scratch.read(places.order, bytes_mut(&mut state.order[..n_rows]))?;
             scratch.read(places.ranges, bytes_mut(&mut state.ranges))?;
@@ -124,16 +139,25 @@ impl States {
 
     /// Writes pieces of a block's state to the file and returns where, for [`settle`](Self::settle).
     pub(super) fn store(&self, block: usize, state: &BlockState, pieces: &Pieces) -> Result<Range<u64>> {
-        let scratch = self.scratch.as_ref().expect("a block outside of memory is in the file");
+        let scratch = self
+            .scratch
+            .as_ref()
+            .expect("a block outside of memory is in the file");
         let n_rows = state.n_rows;
         let places = self.places(block, n_rows);
         let range = &pieces.margins;
         let part = range.start * n_rows..range.end * n_rows;
         let n = size_of::<f32>();
-        scratch.write(places.margins + (part.start * n) as u64, bytes(&state.margins[part]))?;
+        scratch.write(
+            places.margins + (part.start * n) as u64,
+            bytes(&state.margins[part]),
+        )?;
         let range = &pieces.gradients;
         let part = range.start * n_rows..range.end * n_rows;
-        scratch.write(places.gradients + (part.start * n) as u64, bytes(&state.gradients[part]))?;
+        scratch.write(
+            places.gradients + (part.start * n) as u64,
+            bytes(&state.gradients[part]),
+        )?;
         if pieces.order {
             scratch.write(places.order, bytes(&state.order[..n_rows]))?;
             scratch.write(places.ranges, bytes(&state.ranges))?;
@@ -193,7 +217,11 @@ impl Scratch {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".boost-{}-{count}", std::process::id()));
-        let open = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let open = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path);
         let file = open.and_then(|file| std::fs::remove_file(&path).map(|()| file));
         match file {
             Ok(file) => Ok(Scratch { file, path }),
@@ -222,9 +250,14 @@ impl Scratch {
 
     /// Best effort: a file system that knows no advice keeps its pages, and the kernel takes them when needed.
     fn advise(&self, place: &Range<u64>, advice: Advice) {
-        let (fd, offset, len) = (self.file.as_raw_fd(), place.start as i64, (place.end - place.start) as i64);
-        const WAIT: u32 =
-            libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        let (fd, offset, len) = (
+            self.file.as_raw_fd(),
+            place.start as i64,
+            (place.end - place.start) as i64,
+        );
+        const WAIT: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+            | libc::SYNC_FILE_RANGE_WRITE
+            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         // SAFETY: system calls on a descriptor that is open; they touch no memory of ours.
         unsafe {
             match advice {

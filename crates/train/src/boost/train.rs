@@ -83,13 +83,21 @@ pub fn train(
     });
     let granted = |name: &'static str| {
         let grant = training.ledger.holder(name).try_grant(plan.bytes(name));
-        grant.map(Grant::pin).map_err(|source| Error::Memory { what: name, source })
+        grant
+            .map(Grant::pin)
+            .map_err(|source| Error::Memory { what: name, source })
     };
     let holders = [BUFFERS, STATE, HISTOGRAMS, TREES, EVALUATION];
     let _held = holders.into_iter().map(granted).collect::<Result<Vec<Grant>>>()?;
     let n_outputs = training.options.objective.n_outputs();
     let n_nodes = grow::max_nodes(training.options);
-    let states = States::new(&n_rows, plan.resident_states, n_outputs, n_nodes, training.scratch)?;
+    let states = States::new(
+        &n_rows,
+        plan.resident_states,
+        n_outputs,
+        n_nodes,
+        training.scratch,
+    )?;
     let n_bins = training.features.iter().map(FeatureBins::n_bins).sum();
     let largest = blocks.largest_block();
     let worker = || {
@@ -112,7 +120,9 @@ pub fn train(
         Err(Halt::Failed(error)) => Err(error),
         Err(Halt::Stopped) => {
             let so_far = rounds.forest.or_else(|| resume.cloned());
-            Ok(Outcome::Stopped(Box::new(so_far.unwrap_or_else(|| no_forest(training, Vec::new())))))
+            Ok(Outcome::Stopped(Box::new(
+                so_far.unwrap_or_else(|| no_forest(training, Vec::new())),
+            )))
         }
     }
 }
@@ -221,11 +231,21 @@ impl Rounds {
             });
         }
         let rounds = forest.n_rounds();
-        let best = options.early_stopping.and_then(|_| best_round(&self.losses)).unwrap_or(rounds);
+        let best = options
+            .early_stopping
+            .and_then(|_| best_round(&self.losses))
+            .unwrap_or(rounds);
         let mut kept = forest.clone();
         if best < rounds {
             kept.trees.truncate(best * base.len());
-            begin(&grove, &kept, &facts, &grove.sprout(kept.trees.len()), &histograms, workers)?;
+            begin(
+                &grove,
+                &kept,
+                &facts,
+                &grove.sprout(kept.trees.len()),
+                &histograms,
+                workers,
+            )?;
         }
         let metrics = evaluate(&grove.site, workers, objective, &facts)?;
         let (training_loss, held_out_loss) = match best {
@@ -318,5 +338,7 @@ fn begin(
     let by_block = by_block.into_inner().expect("no thread panics with it");
     let of_round = |round: usize| sum(by_block.iter().map(|losses| losses[round]).collect());
     let weights = &grove.quantiser.weights;
-    Ok((0..forest.n_rounds()).map(|round| facts.mean(of_round(round), weights)).collect())
+    Ok((0..forest.n_rounds())
+        .map(|round| facts.mean(of_round(round), weights))
+        .collect())
 }

@@ -55,12 +55,25 @@ impl<'a> Grove<'a> {
     }
 
     /// Losses at the margins of a block, and the slopes for the round that begins with tree `number`.
-    pub(super) fn differentiate(&self, number: usize, visited: &Visited<'_>, state: &mut BlockState) -> Losses {
+    pub(super) fn differentiate(
+        &self,
+        number: usize,
+        visited: &Visited<'_>,
+        state: &mut BlockState,
+    ) -> Losses {
         let n_outputs = self.n_outputs();
-        let rounding = |class: usize| key(self.options.seed, (number + class) as u64, Purpose::Rounding) as u32;
+        let rounding =
+            |class: usize| key(self.options.seed, (number + class) as u64, Purpose::Rounding) as u32;
         let keys: Vec<u32> = (0..n_outputs).map(rounding).collect();
         let (margins, packed) = state.both(n_outputs);
-        gradients(&self.quantiser, &keys, visited.first_row, &visited.rows, margins, packed)
+        gradients(
+            &self.quantiser,
+            &keys,
+            visited.first_row,
+            &visited.rows,
+            margins,
+            packed,
+        )
     }
 
     /// Puts the rows of a block that the tree learns from into its root.
@@ -81,15 +94,25 @@ impl<'a> Grove<'a> {
         }
         state.ranges[0] = [0, n as u32];
         let rows = self.rows(sprout, visited, state, 0);
-        tools.packed.add(0, &histograms.slots[ROOT], &rows, &sprout.layout);
+        tools
+            .packed
+            .add(0, &histograms.slots[ROOT], &rows, &sprout.layout);
     }
 
     pub(super) fn planted(&self, sprout: &Sprout, histograms: &Histograms, tools: &mut Tools) {
         let bits = self.options.objective.hessian_bits();
-        tools.packed.empty(0, &histograms.slots[ROOT], bits, &sprout.layout);
+        tools
+            .packed
+            .empty(0, &histograms.slots[ROOT], bits, &sprout.layout);
     }
 
-    fn rows<'b>(&self, sprout: &Sprout, visited: &Visited<'b>, state: &'b BlockState, node: usize) -> Rows<'b> {
+    fn rows<'b>(
+        &self,
+        sprout: &Sprout,
+        visited: &Visited<'b>,
+        state: &'b BlockState,
+        node: usize,
+    ) -> Rows<'b> {
         let [start, end] = state.ranges[node];
         Rows {
             order: &state.order[start as usize..end as usize],
@@ -162,7 +185,8 @@ impl<'a> Grove<'a> {
         for ((_, light), (_, heavy)) in &pairs {
             histograms.subtract(*heavy, *light);
         }
-        let children: Vec<(usize, usize)> = pairs.iter().flat_map(|(light, heavy)| [*light, *heavy]).collect();
+        let children: Vec<(usize, usize)> =
+            pairs.iter().flat_map(|(light, heavy)| [*light, *heavy]).collect();
         self.find_splits(sprout, &children, growing, histograms);
         Ok(())
     }
@@ -176,7 +200,10 @@ impl<'a> Grove<'a> {
         histograms: &mut Histograms,
         workers: &mut [Worker],
     ) -> Result<(), Halt> {
-        let children: Vec<usize> = splits.iter().flat_map(|split| [split.left, split.right]).collect();
+        let children: Vec<usize> = splits
+            .iter()
+            .flat_map(|split| [split.left, split.right])
+            .collect();
         let mut pending = splits;
         for group in children.chunks(self.plan.packed.min(self.plan.histograms)) {
             let group: Vec<(usize, usize)> = group.iter().copied().zip(0..).collect();
@@ -218,13 +245,17 @@ impl<'a> Grove<'a> {
                 apply(splits, visited.rows.bins, n_features, state, &mut tools.spare);
                 for (index, (node, slot)) in nodes.iter().enumerate() {
                     let rows = self.rows(sprout, visited, state, *node);
-                    tools.packed.add(index, &histograms.slots[*slot], &rows, &sprout.layout);
+                    tools
+                        .packed
+                        .add(index, &histograms.slots[*slot], &rows, &sprout.layout);
                 }
                 Losses::default()
             },
             &|tools| {
                 for (index, (_, slot)) in nodes.iter().enumerate() {
-                    tools.packed.empty(index, &histograms.slots[*slot], bits, &sprout.layout);
+                    tools
+                        .packed
+                        .empty(index, &histograms.slots[*slot], bits, &sprout.layout);
                 }
             },
         )?;
@@ -244,12 +275,17 @@ impl<'a> Grove<'a> {
             let mut found: Vec<(usize, Option<Split>)> = Vec::new();
             while let Some(&(node, slot)) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let sums = histograms.slots[slot].lock().expect("no thread panics with it");
-                found.push((node, best_split(&sums, &sprout.layout, known[node].sum, &self.rules)));
+                found.push((
+                    node,
+                    best_split(&sums, &sprout.layout, known[node].sum, &self.rules),
+                ));
             }
             found
         };
         let found = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..self.plan.threads.min(nodes.len())).map(|_| scope.spawn(work)).collect();
+            let others: Vec<_> = (1..self.plan.threads.min(nodes.len()))
+                .map(|_| scope.spawn(work))
+                .collect();
             let mut found = work();
             for other in others {
                 found.extend(other.join().expect("looking for splits does not panic"));
@@ -276,7 +312,11 @@ impl<'a> Grove<'a> {
         let (n_outputs, class) = (self.n_outputs(), sprout.class);
         let ends_round = class + 1 == n_outputs;
         let reads = Pieces {
-            margins: if ends_round { 0..n_outputs } else { class..class + 1 },
+            margins: if ends_round {
+                0..n_outputs
+            } else {
+                class..class + 1
+            },
             gradients: if ends_round { 0..0 } else { class + 1..class + 2 },
             order: true,
         };
