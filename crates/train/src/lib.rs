@@ -4,6 +4,7 @@
 //! what happens through a [`Sink`] of typed [`Event`]s, and leaves a model folder ([`Model`]). It knows
 //! nothing of runs, processes or terminals.
 
+pub mod boost;
 mod checkpoint;
 mod error;
 mod event;

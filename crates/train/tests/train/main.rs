@@ -1,6 +1,10 @@
 //! The trainer as its callers meet it: as good as a solver in memory, the same on any machine, resumable
 //! anywhere, within its plan.
 
+mod boost_data;
+mod boost_fit;
+mod boost_same;
+mod boost_xgboost;
 mod hard;
 mod help;
 mod ledger;

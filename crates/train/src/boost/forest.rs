@@ -1,0 +1,210 @@
+//! The model: trees as flat arrays, and what they say of a row.
+
+use serde::{Deserialize, Serialize};
+
+use super::bins::FeatureBins;
+use super::objective::{Objective, predictions};
+use super::split::Test;
+
+/// A tree. Node 0 is the root; all arrays have an entry per node. A node whose `left` is 0 is a leaf, because
+/// the root is nobody's child.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Tree {
+    pub feature: Vec<u32>,
+    /// Values below it go to the left.
+    pub threshold: Vec<f32>,
+    /// The same in bins: `1..=bin` go to the left.
+    pub bin: Vec<u8>,
+    /// Where missing values go.
+    pub default_left: Vec<bool>,
+    pub left: Vec<u32>,
+    pub right: Vec<u32>,
+    /// What the node adds to the margin, or would if it were a leaf.
+    pub value: Vec<f32>,
+    /// What the split takes off twice the loss; 0 for a leaf.
+    pub gain: Vec<f32>,
+    /// The curvature of the rows here: for the squared loss, their number.
+    pub cover: Vec<f32>,
+}
+
+impl Tree {
+    pub fn n_nodes(&self) -> usize {
+        self.value.len()
+    }
+
+    pub fn is_leaf(&self, node: usize) -> bool {
+        self.left[node] == 0
+    }
+
+    pub fn n_leaves(&self) -> usize {
+        (0..self.n_nodes()).filter(|node| self.is_leaf(*node)).count()
+    }
+
+    pub fn depth(&self) -> usize {
+        let mut depth = vec![0; self.n_nodes()];
+        // Children come after their parents.
+        for node in (0..self.n_nodes()).filter(|node| !self.is_leaf(*node)) {
+            depth[self.left[node] as usize] = depth[node] + 1;
+            depth[self.right[node] as usize] = depth[node] + 1;
+        }
+        depth.into_iter().max().unwrap_or(0)
+    }
+
+    /// The value at the leaf of a row of numbers, NaN for missing ones.
+    #[inline]
+    pub fn value(&self, features: &[f32]) -> f32 {
+        let mut node = 0;
+        while self.left[node] != 0 {
+            let x = features[self.feature[node] as usize];
+            // Every number is at least the lowest float, the threshold that none is below.
+            let goes_left = if x.is_nan() {
+                self.default_left[node]
+            } else {
+                x.max(f32::MIN) < self.threshold[node]
+            };
+            node = if goes_left {
+                self.left[node]
+            } else {
+                self.right[node]
+            } as usize;
+        }
+        self.value[node]
+    }
+
+    /// The tree as it is walked by rows of bins.
+    pub(super) fn walk(&self) -> Walk {
+        let step = |node: usize| {
+            let test = Test::new(
+                self.feature[node] as usize,
+                self.bin[node],
+                self.default_left[node],
+            );
+            Step {
+                test,
+                left: self.left[node],
+                right: self.right[node],
+                value: self.value[node],
+            }
+        };
+        Walk {
+            steps: (0..self.n_nodes()).map(step).collect(),
+        }
+    }
+}
+
+/// A tree with all that a step needs side by side.
+#[derive(Debug, Clone)]
+pub(super) struct Walk {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    test: Test,
+    left: u32,
+    right: u32,
+    value: f32,
+}
+
+impl Walk {
+    #[inline]
+    pub(super) fn value(&self, bins: &[u8]) -> f32 {
+        let mut step = &self.steps[0];
+        while step.left != 0 {
+            let goes_left = step.test.goes_left(bins[step.test.feature as usize]);
+            let next = if goes_left { step.left } else { step.right };
+            step = &self.steps[next as usize];
+        }
+        step.value
+    }
+
+    pub(super) fn uses(&self, feature: usize) -> bool {
+        let uses = |step: &Step| step.left != 0 && step.test.feature as usize == feature;
+        self.steps.iter().any(uses)
+    }
+}
+
+/// A trained model: margins start at `base`, and every tree adds to the margin of its class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Forest {
+    pub objective: Objective,
+    /// One per class; a single one for a number or two values.
+    pub base: Vec<f32>,
+    /// Round by round, within a round class by class.
+    pub trees: Vec<Tree>,
+    pub features: Vec<FeatureBins>,
+}
+
+impl Forest {
+    pub fn n_outputs(&self) -> usize {
+        self.base.len()
+    }
+
+    pub fn n_rounds(&self) -> usize {
+        self.trees.len() / self.n_outputs()
+    }
+
+    /// The margins of a row of numbers, NaN for missing ones.
+    pub fn margins(&self, features: &[f32], margins: &mut [f32]) {
+        margins.copy_from_slice(&self.base);
+        for (i, tree) in self.trees.iter().enumerate() {
+            margins[i % self.base.len()] += tree.value(features);
+        }
+    }
+
+    /// The same for a row of bins, to the last bit.
+    pub fn margins_binned(&self, bins: &[u8], margins: &mut [f32]) {
+        margins.copy_from_slice(&self.base);
+        for (i, tree) in self.trees.iter().enumerate() {
+            let mut node = 0;
+            while tree.left[node] != 0 {
+                let test = Test::new(0, tree.bin[node], tree.default_left[node]);
+                let goes_left = test.goes_left(bins[tree.feature[node] as usize]);
+                node = if goes_left {
+                    tree.left[node]
+                } else {
+                    tree.right[node]
+                } as usize;
+            }
+            margins[i % self.base.len()] += tree.value[node];
+        }
+    }
+
+    /// The predicted number, the probability of the positive value, or one probability per class.
+    pub fn predict(&self, features: &[f32], predicted: &mut [f32]) {
+        self.margins(features, predicted);
+        predictions(self.objective, predicted);
+    }
+
+    /// What each feature did, in the order of the features.
+    pub fn importance(&self) -> Vec<Importance> {
+        let mut all: Vec<Importance> = self.features.iter().map(Importance::none).collect();
+        for tree in &self.trees {
+            for node in (0..tree.n_nodes()).filter(|node| !tree.is_leaf(*node)) {
+                let importance = &mut all[tree.feature[node] as usize];
+                importance.gain += f64::from(tree.gain[node]);
+                importance.splits += 1;
+            }
+        }
+        all
+    }
+}
+
+/// How much the trees made of a feature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Importance {
+    pub feature: String,
+    /// Summed over its splits.
+    pub gain: f64,
+    pub splits: u64,
+}
+
+impl Importance {
+    fn none(feature: &FeatureBins) -> Importance {
+        Importance {
+            feature: feature.name.clone(),
+            gain: 0.0,
+            splits: 0,
+        }
+    }
+}

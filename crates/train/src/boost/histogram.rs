@@ -1,0 +1,284 @@
+//! Sums of slopes and curvatures by bin: packed ones that a thread adds to, and whole ones for a node.
+
+use std::sync::Mutex;
+
+/// Where the bins of a tree's features lie in its histograms.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    pub(super) columns: Vec<Column>,
+    pub(super) n_bins: usize,
+    /// Of each column.
+    offsets: Vec<u32>,
+    /// Every feature is a column, in order.
+    whole: bool,
+    n_features: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    pub(super) feature: usize,
+    pub(super) offset: usize,
+    pub(super) n_bins: usize,
+}
+
+/// Entries after the last bin, so that no byte taken for a bin leads outside.
+const PADDING: usize = 256;
+
+/// Entries of a packed histogram of `n_bins` bins.
+pub(super) fn packed_len(n_bins: usize) -> usize {
+    n_bins + PADDING
+}
+
+impl Layout {
+    /// `n_bins` has the bins of each feature; `columns` ascend.
+    pub(super) fn new(n_bins: &[usize], columns: &[usize]) -> Layout {
+        let mut total = 0;
+        let place = |&feature: &usize| {
+            let offset = total;
+            total += n_bins[feature];
+            Column {
+                feature,
+                offset,
+                n_bins: n_bins[feature],
+            }
+        };
+        let columns: Vec<Column> = columns.iter().map(place).collect();
+        Layout {
+            whole: columns.len() == n_bins.len(),
+            offsets: columns.iter().map(|column| column.offset as u32).collect(),
+            columns,
+            n_bins: total,
+            n_features: n_bins.len(),
+        }
+    }
+}
+
+/// A sum of slopes and curvatures, in their integer units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) g: i64,
+    pub(super) h: i64,
+}
+
+impl std::ops::Add for Sum {
+    type Output = Sum;
+    #[inline(always)]
+    fn add(self, other: Sum) -> Sum {
+        Sum {
+            g: self.g + other.g,
+            h: self.h + other.h,
+        }
+    }
+}
+
+impl std::ops::Sub for Sum {
+    type Output = Sum;
+    #[inline(always)]
+    fn sub(self, other: Sum) -> Sum {
+        Sum {
+            g: self.g - other.g,
+            h: self.h - other.h,
+        }
+    }
+}
+
+/// The histograms of the nodes being looked at. A slot belongs to a node; threads add to it now and then.
+#[derive(Debug)]
+pub(super) struct Histograms {
+    pub(super) slots: Vec<Mutex<Vec<Sum>>>,
+}
+
+impl Histograms {
+    pub(super) fn new(n_slots: usize, n_bins: usize) -> Histograms {
+        let slot = || Mutex::new(vec![Sum::default(); n_bins]);
+        Histograms {
+            slots: (0..n_slots).map(|_| slot()).collect(),
+        }
+    }
+
+    pub(super) fn bytes(n_slots: usize, n_bins: usize) -> u64 {
+        (n_slots * n_bins * size_of::<Sum>()) as u64
+    }
+
+    pub(super) fn clear(&mut self, slot: usize) {
+        self.sums_mut(slot).fill(Sum::default());
+    }
+
+    pub(super) fn sums_mut(&mut self, slot: usize) -> &mut Vec<Sum> {
+        self.slots[slot]
+            .get_mut()
+            .expect("no thread panicked while adding")
+    }
+
+    /// What is left of the parent in slot `large` after taking away the child in slot `small`.
+    pub(super) fn subtract(&mut self, large: usize, small: usize) {
+        let small_sums = std::mem::take(self.sums_mut(small));
+        for (sum, part) in self.sums_mut(large).iter_mut().zip(&small_sums) {
+            *sum = *sum - *part;
+        }
+        *self.sums_mut(small) = small_sums;
+    }
+}
+
+/// A thread's packed histograms: a slope in the high bits and a curvature in the low ones of each entry, so
+/// that one addition does both. They are emptied into whole sums before 65,536 rows could overflow them.
+#[derive(Debug)]
+pub(super) struct Packed {
+    sums: Vec<i64>,
+    /// Rows in each since it was last emptied.
+    n_rows: Vec<usize>,
+    len: usize,
+}
+
+/// Rows that a packed sum has room for.
+const PACKED_ROWS: usize = super::BLOCK_ROWS;
+
+impl Packed {
+    pub(super) fn new(n_histograms: usize, n_bins: usize) -> Packed {
+        let len = packed_len(n_bins);
+        Packed {
+            sums: vec![0; n_histograms * len],
+            n_rows: vec![0; n_histograms],
+            len,
+        }
+    }
+
+    pub(super) fn bytes(n_histograms: usize, n_bins: usize) -> u64 {
+        (n_histograms * packed_len(n_bins) * size_of::<i64>()) as u64
+    }
+
+    /// Adds `rows` of a block to histogram `index`, which stands for `slot`.
+    pub(super) fn add(&mut self, index: usize, slot: &Mutex<Vec<Sum>>, rows: &Rows<'_>, layout: &Layout) {
+        if self.n_rows[index] + rows.order.len() > PACKED_ROWS {
+            self.empty(index, slot, rows.hessian_bits, layout);
+        }
+        self.n_rows[index] += rows.order.len();
+        let sums = &mut self.sums[index * self.len..(index + 1) * self.len];
+        accumulate(sums, rows, layout);
+    }
+
+    /// Moves histogram `index` over to the sums of its node.
+    pub(super) fn empty(&mut self, index: usize, slot: &Mutex<Vec<Sum>>, hessian_bits: u32, layout: &Layout) {
+        if std::mem::take(&mut self.n_rows[index]) == 0 {
+            return;
+        }
+        let packed = &mut self.sums[index * self.len..(index + 1) * self.len];
+        let mask = (1i64 << hessian_bits) - 1;
+        let mut sums = slot.lock().expect("no thread panicked while adding");
+        for (sum, packed) in sums.iter_mut().zip(&packed[..layout.n_bins]) {
+            // The curvatures are never negative, so the slopes stand unharmed above them.
+            sum.g += packed >> hessian_bits;
+            sum.h += packed & mask;
+        }
+        packed.fill(0);
+    }
+}
+
+/// Rows of a node within a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'b> {
+    pub(super) order: &'b [u16],
+    pub(super) bins: &'b [u8],
+    pub(super) gradients: &'b [u32],
+    pub(super) hessian_bits: u32,
+}
+
+fn accumulate(sums: &mut [i64], rows: &Rows<'_>, layout: &Layout) {
+    match (rows.hessian_bits, layout.whole) {
+        (17, true) => accumulate_as::<17, true>(sums, rows, layout),
+        (17, false) => accumulate_as::<17, false>(sums, rows, layout),
+        (_, true) => accumulate_as::<32, true>(sums, rows, layout),
+        (_, false) => accumulate_as::<32, false>(sums, rows, layout),
+    }
+}
+
+/// Rows are fetched so many ahead of their use.
+const AHEAD: usize = 16;
+
+fn accumulate_as<const HESSIAN_BITS: u32, const WHOLE: bool>(
+    sums: &mut [i64],
+    rows: &Rows<'_>,
+    layout: &Layout,
+) {
+    let n_features = layout.n_features;
+    let n_rows = rows.gradients.len();
+    assert_eq!(rows.bins.len(), n_rows * n_features);
+    // The largest, rather than `all`, because that vectorises.
+    assert!(
+        rows.order
+            .iter()
+            .copied()
+            .max()
+            .is_none_or(|row| usize::from(row) < n_rows)
+    );
+    assert!(sums.len() >= packed_len(layout.n_bins));
+    assert!(
+        layout
+            .columns
+            .iter()
+            .all(|c| c.offset <= layout.n_bins && c.feature < n_features)
+    );
+    for (i, &row) in rows.order.iter().enumerate() {
+        let row = usize::from(row);
+        if let Some(&ahead) = rows.order.get(i + AHEAD) {
+            prefetch(rows.bins, usize::from(ahead) * n_features);
+        }
+        // SAFETY: every row of the order is below `n_rows`, the length of the gradients, and the bins have
+        // `n_features` bytes for each of them, all asserted above.
+        let (bins, packed) = unsafe {
+            (
+                rows.bins.get_unchecked(row * n_features..(row + 1) * n_features),
+                *rows.gradients.get_unchecked(row),
+            )
+        };
+        let value = unpacked::<HESSIAN_BITS>(packed);
+        let mut add = |offset: usize, bin: usize| {
+            // SAFETY: an offset is at most `n_bins` and a byte at most 255, so that they stay within the padded
+            // `sums`, all asserted above.
+            unsafe { *sums.get_unchecked_mut(offset + bin) += value };
+        };
+        if WHOLE {
+            // Eight bins in one load, and no loop between them.
+            let (eights, rest) = bins.as_chunks::<8>();
+            let (offsets, rest_offsets) = layout.offsets.as_chunks::<8>();
+            for (bins, offsets) in eights.iter().zip(offsets) {
+                let word = u64::from_le_bytes(*bins);
+                for (i, offset) in offsets.iter().enumerate() {
+                    add(*offset as usize, usize::from((word >> (8 * i)) as u8));
+                }
+            }
+            for (bin, offset) in rest.iter().zip(rest_offsets) {
+                add(*offset as usize, usize::from(*bin));
+            }
+        } else {
+            for column in &layout.columns {
+                // SAFETY: the feature of a column is below `n_features`, the length of `bins`.
+                add(
+                    column.offset,
+                    usize::from(unsafe { *bins.get_unchecked(column.feature) }),
+                );
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn unpacked<const HESSIAN_BITS: u32>(packed: u32) -> i64 {
+    if HESSIAN_BITS == 17 {
+        (i64::from(packed as i32) << 17) + 1
+    } else {
+        (i64::from(packed as i32 >> 16) << 32) + i64::from(packed & 0xFFFF)
+    }
+}
+
+#[inline(always)]
+pub(super) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
+}

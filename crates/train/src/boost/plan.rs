@@ -1,0 +1,215 @@
+//! What a training will hold, computed before it holds it.
+
+use tidegate_data::target::Task;
+
+use super::grow::{max_histograms, max_nodes};
+use super::histogram::{Histograms, Packed};
+use super::objective::Objective;
+use super::options::Options;
+use super::rows::{BLOCK_ROWS, rows_bytes};
+use super::state::BlockState;
+use crate::{Error, Evaluator, Result};
+
+/// What is to be trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub n_rows: usize,
+    pub n_features: usize,
+    /// The bins of all features together.
+    pub n_bins: usize,
+    /// Rows of a block; the last one may have fewer.
+    pub block_rows: usize,
+}
+
+impl Shape {
+    /// As long as the bins are not known, every feature is taken to have them all.
+    pub fn new(n_rows: usize, n_features: usize) -> Shape {
+        Shape {
+            n_rows,
+            n_features,
+            n_bins: 256 * n_features,
+            block_rows: BLOCK_ROWS,
+        }
+    }
+
+    pub fn n_blocks(&self) -> usize {
+        self.n_rows.div_ceil(self.block_rows)
+    }
+
+    /// Rows of the largest block.
+    fn largest_block(&self) -> usize {
+        self.block_rows.min(self.n_rows)
+    }
+}
+
+/// Bytes by holder, and what they allow. Whatever it allows, the model is the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub shape: Shape,
+    pub threads: usize,
+    pub holders: Vec<(String, u64)>,
+    pub budget: u64,
+    /// So many blocks of rows stay in memory, the first ones; the others are read in every pass.
+    pub resident_blocks: usize,
+    /// So many blocks have their state in memory, the first ones; the others in a scratch file.
+    pub resident_states: usize,
+    /// Nodes whose histograms are kept at a time, and those that a thread adds to in a pass.
+    pub histograms: usize,
+    pub packed: usize,
+}
+
+/// The holder of the rows, which belongs to whoever makes the [`Blocks`](super::Blocks).
+pub const ROWS: &str = "rows";
+pub(super) const BUFFERS: &str = "block buffers";
+pub(super) const STATE: &str = "row state";
+pub(super) const HISTOGRAMS: &str = "histograms";
+pub(super) const TREES: &str = "trees";
+pub(super) const EVALUATION: &str = "evaluation";
+
+impl Plan {
+    pub fn total(&self) -> u64 {
+        self.holders.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// What a holder is planned to take.
+    pub fn bytes(&self, holder: &str) -> u64 {
+        let found = self.holders.iter().find(|(name, _)| name == holder);
+        found.map_or(0, |(_, bytes)| *bytes)
+    }
+}
+
+/// Works out what training takes within `budget`: with all threads before fewer, and then with as much as
+/// possible in memory, first the state of the rows, which is written too, then the rows. Refuses a budget that
+/// is too small even for one thread that streams everything and looks at one node at a time.
+pub fn plan(shape: &Shape, options: &Options, threads: usize, budget: u64) -> Result<Plan> {
+    let full = max_histograms(options);
+    // A node of two is the smaller one, which is added up; the other is what is left of their parent.
+    let choices = std::iter::successors(Some((full, full.div_ceil(2))), |(_, packed)| {
+        (*packed > 1).then(|| (packed / 2, packed / 2))
+    });
+    let choices: Vec<(usize, usize)> = choices.collect();
+    for threads in (1..=threads.max(1)).rev() {
+        for &(histograms, packed) in &choices {
+            let draft = Plan {
+                shape: *shape,
+                threads,
+                holders: Vec::new(),
+                budget,
+                resident_blocks: 0,
+                resident_states: 0,
+                histograms,
+                packed,
+            };
+            if let Some(plan) = draft.filled(options) {
+                return Ok(plan);
+            }
+        }
+    }
+    let least = Plan {
+        shape: *shape,
+        threads: 1,
+        holders: Vec::new(),
+        budget,
+        resident_blocks: 0,
+        resident_states: 0,
+        histograms: 1,
+        packed: 1,
+    };
+    let least = least.with_holders(options);
+    Err(Error::BudgetTooSmall {
+        least: least.total(),
+        budget,
+        holders: least.holders,
+    })
+}
+
+impl Plan {
+    /// The plan with as much in memory as fits; `None` if streaming everything does not.
+    fn filled(mut self, options: &Options) -> Option<Plan> {
+        let n_blocks = self.shape.n_blocks();
+        (self.resident_states, self.resident_blocks) = (n_blocks, n_blocks);
+        let whole = self.clone().with_holders(options);
+        if whole.total() <= self.budget {
+            return Some(whole);
+        }
+        let fits = |plan: &Plan| plan.clone().with_holders(options).total() <= plan.budget;
+        // The most that fits: what more blocks take only grows, but for the last one, tried above.
+        let most = |plan: &mut Plan, set: fn(&mut Plan, usize)| {
+            let (mut low, mut high) = (0, n_blocks.saturating_sub(1));
+            while low < high {
+                let middle = (low + high).div_ceil(2);
+                set(plan, middle);
+                (low, high) = if fits(plan) {
+                    (middle, high)
+                } else {
+                    (low, middle - 1)
+                };
+            }
+            set(plan, low);
+        };
+        self.resident_blocks = 0;
+        if fits(&self) {
+            most(&mut self, |plan, n| plan.resident_blocks = n);
+        } else {
+            most(&mut self, |plan, n| plan.resident_states = n);
+        }
+        fits(&self).then(|| self.with_holders(options))
+    }
+
+    fn with_holders(mut self, options: &Options) -> Plan {
+        let Shape {
+            n_features, n_bins, ..
+        } = self.shape;
+        let (n_blocks, block_rows, threads) =
+            (self.shape.n_blocks(), self.shape.largest_block(), self.threads);
+        let n_outputs = options.objective.n_outputs();
+        let n_nodes = max_nodes(options);
+        let rows_of = |n: usize| (n * self.shape.block_rows).min(self.shape.n_rows);
+        let state = |n_rows: usize, n_blocks: usize| {
+            BlockState::bytes(n_rows, n_outputs, 0)
+                + n_blocks as u64 * BlockState::bytes(0, n_outputs, n_nodes)
+        };
+        let streamed = |resident: usize, bytes: u64| {
+            if resident < n_blocks {
+                threads as u64 * bytes
+            } else {
+                0
+            }
+        };
+        let buffers = streamed(self.resident_blocks, rows_bytes(block_rows, n_features))
+            + streamed(self.resident_states, state(block_rows, 1))
+            + (threads * block_rows * size_of::<u16>()) as u64;
+        let histograms =
+            Histograms::bytes(self.histograms, n_bins) + threads as u64 * Packed::bytes(self.packed, n_bins);
+        self.holders = vec![
+            (ROWS.into(), rows_bytes(rows_of(self.resident_blocks), n_features)),
+            (BUFFERS.into(), buffers),
+            (
+                STATE.into(),
+                state(rows_of(self.resident_states), self.resident_states) + n_blocks as u64 * BLOCK_BYTES,
+            ),
+            (HISTOGRAMS.into(), histograms),
+            (TREES.into(), trees_bytes(options)),
+            (EVALUATION.into(), evaluation_bytes(options.objective)),
+        ];
+        self
+    }
+}
+
+/// A block's first row, rows and losses.
+const BLOCK_BYTES: u64 = 64;
+/// A node of a tree in its flat arrays.
+const NODE_BYTES: u64 = 30;
+
+fn trees_bytes(options: &Options) -> u64 {
+    let n_trees = (options.trees * options.objective.n_outputs()) as u64;
+    n_trees * (2 * options.max_leaves() as u64 - 1) * NODE_BYTES
+}
+
+pub(super) fn evaluation_bytes(objective: Objective) -> u64 {
+    match objective {
+        Objective::Squared => Evaluator::bytes(Task::Regression),
+        Objective::Logistic => Evaluator::bytes(Task::Binary),
+        Objective::Softmax(classes) => 256 + 8 * classes as u64,
+    }
+}

@@ -1,0 +1,167 @@
+//! Binned rows in blocks: some in memory, the rest read when their turn comes.
+
+use tidegate_memory::{Grant, Holder};
+
+use crate::{Error, Result};
+
+/// The most rows of a block: their numbers fit 16 bits, and their sums of 16 bit gradients fit 32.
+pub const BLOCK_ROWS: usize = 65_536;
+
+/// Binned rows, wherever they are.
+///
+/// **All of it fits**: [`Resident`] holds every block, and [`block`](Self::block) lends it.
+///
+/// **None of it fits**: a file holds the blocks; `block` reads one into the buffer of the calling thread and
+/// lends that. The buffer is made once, for [`largest_block`](Self::largest_block) rows, and granted before.
+///
+/// **A part fits**: the first [`Plan::resident_blocks`](super::Plan::resident_blocks) blocks are lent from
+/// memory and the others are read. The trainer does not see the difference.
+///
+/// A pass asks for every block once, from several threads, in no certain order. The same block always has the
+/// same rows.
+pub trait Blocks: Sync {
+    fn n_blocks(&self) -> usize;
+    /// At most [`BLOCK_ROWS`].
+    fn n_rows(&self, block: usize) -> usize;
+    fn n_features(&self) -> usize;
+    /// The rows of a block, lent from memory or from `buffer` after filling it.
+    fn block<'b>(&'b self, block: usize, buffer: &'b mut BlockBuffer) -> Result<Block<'b>>;
+
+    fn largest_block(&self) -> usize {
+        (0..self.n_blocks())
+            .map(|block| self.n_rows(block))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// Rows of one block.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'b> {
+    /// Row by row, a byte per feature.
+    pub bins: &'b [u8],
+    /// A number; 0 or 1; or the number of a class.
+    pub target: &'b [f32],
+    /// Not zero for rows to judge by instead of learning from them.
+    pub held_out: &'b [u8],
+}
+
+/// Where a thread reads blocks into.
+#[derive(Debug, Default)]
+pub struct BlockBuffer {
+    pub bins: Vec<u8>,
+    pub target: Vec<f32>,
+    pub held_out: Vec<u8>,
+}
+
+impl BlockBuffer {
+    /// Room for blocks of so many rows, taken at once.
+    pub fn new(n_rows: usize, n_features: usize) -> BlockBuffer {
+        BlockBuffer {
+            bins: vec![0; n_rows * n_features],
+            target: vec![0.0; n_rows],
+            held_out: vec![0; n_rows],
+        }
+    }
+
+    /// The first `n_rows` of what was read.
+    pub fn block(&self, n_rows: usize, n_features: usize) -> Block<'_> {
+        Block {
+            bins: &self.bins[..n_rows * n_features],
+            target: &self.target[..n_rows],
+            held_out: &self.held_out[..n_rows],
+        }
+    }
+}
+
+/// The bytes of so many rows in memory.
+pub(super) fn rows_bytes(n_rows: usize, n_features: usize) -> u64 {
+    n_rows as u64 * (n_features as u64 + 5)
+}
+
+/// Rows in memory, granted by a ledger block by block.
+#[derive(Debug)]
+pub struct Resident {
+    n_features: usize,
+    block_rows: usize,
+    /// Rows still to come, so that the last block takes no more than it needs.
+    expected: usize,
+    blocks: Vec<BlockBuffer>,
+    grant: Grant,
+}
+
+impl Resident {
+    /// Room for `n_rows` rows in blocks of `block_rows`, taken from `holder` as the blocks begin.
+    pub fn new(n_rows: usize, n_features: usize, block_rows: usize, holder: &Holder) -> Result<Resident> {
+        let grant = holder.try_grant(0).map_err(refused)?;
+        Ok(Resident {
+            n_features,
+            block_rows: block_rows.clamp(1, BLOCK_ROWS),
+            expected: n_rows,
+            blocks: Vec::new(),
+            grant,
+        })
+    }
+
+    /// Appends a row of one bin per feature.
+    pub fn push(&mut self, bins: &[u8], target: f32, held_out: bool) -> Result<()> {
+        assert_eq!(bins.len(), self.n_features, "a row has one bin per feature");
+        if self
+            .blocks
+            .last()
+            .is_none_or(|block| block.target.len() == self.block_rows)
+        {
+            self.begin_block()?;
+        }
+        let block = self.blocks.last_mut().expect("a block has begun");
+        block.bins.extend_from_slice(bins);
+        block.target.push(target);
+        block.held_out.push(u8::from(held_out));
+        self.expected = self.expected.saturating_sub(1);
+        Ok(())
+    }
+
+    fn begin_block(&mut self) -> Result<()> {
+        // Rows beyond those expected come in whole blocks.
+        let n_rows = match self.expected {
+            0 => self.block_rows,
+            expected => expected.min(self.block_rows),
+        };
+        self.grant
+            .try_grow(rows_bytes(n_rows, self.n_features))
+            .map_err(refused)?;
+        self.blocks.push(BlockBuffer {
+            bins: Vec::with_capacity(n_rows * self.n_features),
+            target: Vec::with_capacity(n_rows),
+            held_out: Vec::with_capacity(n_rows),
+        });
+        Ok(())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.grant.bytes()
+    }
+}
+
+fn refused(source: tidegate_memory::Refused) -> Error {
+    Error::Memory { what: "rows", source }
+}
+
+impl Blocks for Resident {
+    fn n_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn n_rows(&self, block: usize) -> usize {
+        self.blocks[block].target.len()
+    }
+
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    fn block<'b>(&'b self, block: usize, _: &'b mut BlockBuffer) -> Result<Block<'b>> {
+        let rows = &self.blocks[block];
+        Ok(rows.block(rows.target.len(), self.n_features))
+    }
+}

@@ -1,0 +1,367 @@
+//! Growing one tree: passes that apply splits and fill histograms, and the pass that ends it and begins the next.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::forest::Tree;
+use super::grow::{Growing, max_histograms};
+use super::hash::{Purpose, RowSample, key, sample_columns};
+use super::histogram::{Histograms, Layout, Rows, Sum};
+use super::objective::{Losses, Quantiser, gradients};
+use super::options::Options;
+use super::partition::{Applied, Leaf, add_values, apply};
+use super::pass::{Halt, Site, Tools, Visited, Worker, pass};
+use super::plan::Plan;
+use super::split::{Rules, Split, best_split};
+use super::state::{BlockState, Pieces};
+
+/// What all trees of a training share.
+pub(super) struct Grove<'a> {
+    pub(super) site: Site<'a>,
+    pub(super) features: &'a [super::FeatureBins],
+    pub(super) options: &'a Options,
+    pub(super) plan: &'a Plan,
+    pub(super) quantiser: Quantiser,
+    pub(super) rules: Rules,
+}
+
+/// The next tree, as far as it is known before it grows.
+#[derive(Debug)]
+pub(super) struct Sprout {
+    /// Counted over all classes.
+    number: usize,
+    class: usize,
+    layout: Layout,
+    sample: RowSample,
+}
+
+/// The root's histogram has this slot.
+const ROOT: usize = 0;
+
+impl<'a> Grove<'a> {
+    pub(super) fn sprout(&self, number: usize) -> Sprout {
+        let options = self.options;
+        let n_bins: Vec<usize> = self.features.iter().map(super::FeatureBins::n_bins).collect();
+        let columns = sample_columns(options.seed, number, n_bins.len(), options.column_sample);
+        Sprout {
+            number,
+            class: number % self.n_outputs(),
+            layout: Layout::new(&n_bins, &columns),
+            sample: RowSample::new(options.seed, number, options.row_sample),
+        }
+    }
+
+    pub(super) fn n_outputs(&self) -> usize {
+        self.options.objective.n_outputs()
+    }
+
+    /// Losses at the margins of a block, and the slopes for the round that begins with tree `number`.
+    pub(super) fn differentiate(
+        &self,
+        number: usize,
+        visited: &Visited<'_>,
+        state: &mut BlockState,
+    ) -> Losses {
+        let n_outputs = self.n_outputs();
+        let rounding =
+            |class: usize| key(self.options.seed, (number + class) as u64, Purpose::Rounding) as u32;
+        let keys: Vec<u32> = (0..n_outputs).map(rounding).collect();
+        let (margins, packed) = state.both(n_outputs);
+        gradients(
+            &self.quantiser,
+            &keys,
+            visited.first_row,
+            &visited.rows,
+            margins,
+            packed,
+        )
+    }
+
+    /// Puts the rows of a block that the tree learns from into its root.
+    pub(super) fn plant(
+        &self,
+        sprout: &Sprout,
+        histograms: &Histograms,
+        tools: &mut Tools,
+        visited: &Visited<'_>,
+        state: &mut BlockState,
+    ) {
+        let mut n = 0;
+        let all = sprout.sample.is_all();
+        for (row, held_out) in visited.rows.held_out.iter().enumerate() {
+            state.order[n] = row as u16;
+            let sampled = all || sprout.sample.contains(visited.first_row.wrapping_add(row as u32));
+            n += usize::from(*held_out == 0 && sampled);
+        }
+        state.ranges[0] = [0, n as u32];
+        let rows = self.rows(sprout, visited, state, 0);
+        tools
+            .packed
+            .add(0, &histograms.slots[ROOT], &rows, &sprout.layout);
+    }
+
+    pub(super) fn planted(&self, sprout: &Sprout, histograms: &Histograms, tools: &mut Tools) {
+        let bits = self.options.objective.hessian_bits();
+        tools
+            .packed
+            .empty(0, &histograms.slots[ROOT], bits, &sprout.layout);
+    }
+
+    fn rows<'b>(
+        &self,
+        sprout: &Sprout,
+        visited: &Visited<'b>,
+        state: &'b BlockState,
+        node: usize,
+    ) -> Rows<'b> {
+        let [start, end] = state.ranges[node];
+        Rows {
+            order: &state.order[start as usize..end as usize],
+            bins: visited.rows.bins,
+            gradients: state.gradients(sprout.class),
+            hessian_bits: self.options.objective.hessian_bits(),
+        }
+    }
+
+    /// Grows a planted tree until no split is left to be chosen.
+    pub(super) fn grow(
+        &self,
+        sprout: &Sprout,
+        histograms: &mut Histograms,
+        workers: &mut [Worker],
+    ) -> Result<(Tree, Vec<Leaf>), Halt> {
+        let sums = histograms.sums_mut(ROOT);
+        let column = sprout.layout.columns[0];
+        let total = sums[column.offset..column.offset + column.n_bins]
+            .iter()
+            .fold(Sum::default(), |total, sum| total + *sum);
+        let best = best_split(sums, &sprout.layout, total, &self.rules);
+        let mut growing = Growing::new(self.options, total, best);
+        let mut slots = Slots {
+            of: vec![Some(ROOT)],
+            free: (1..histograms.slots.len()).rev().collect(),
+        };
+        loop {
+            let splits = growing.expand();
+            if splits.is_empty() {
+                break;
+            }
+            if self.plan.histograms >= max_histograms(self.options) {
+                self.expand_by_difference(sprout, &splits, &mut growing, &mut slots, histograms, workers)?;
+            } else {
+                self.expand_in_groups(sprout, &splits, &mut growing, histograms, workers)?;
+            }
+        }
+        Ok(growing.finish(self.features, &self.rules, self.options.learning_rate))
+    }
+
+    /// Adds up the lighter child of every split; the other is what is left of the parent.
+    fn expand_by_difference(
+        &self,
+        sprout: &Sprout,
+        splits: &[Applied],
+        growing: &mut Growing,
+        slots: &mut Slots,
+        histograms: &mut Histograms,
+        workers: &mut [Worker],
+    ) -> Result<(), Halt> {
+        slots.of.resize(growing.nodes.len(), None);
+        let mut pairs = Vec::new();
+        for split in splits {
+            let weight = |node: usize| growing.nodes[node].sum.h;
+            let (light, heavy) = match weight(split.left) <= weight(split.right) {
+                true => (split.left, split.right),
+                false => (split.right, split.left),
+            };
+            slots.of[heavy] = slots.of[split.node].take();
+            slots.of[light] = slots.free.pop();
+            let slot = |node: usize| slots.of[node].expect("there are slots for all that can be of use");
+            pairs.push(((light, slot(light)), (heavy, slot(heavy))));
+        }
+        let mut pending = splits;
+        for pairs in pairs.chunks(self.plan.packed) {
+            let light: Vec<(usize, usize)> = pairs.iter().map(|(light, _)| *light).collect();
+            self.fill(sprout, std::mem::take(&mut pending), &light, histograms, workers)?;
+        }
+        for ((_, light), (_, heavy)) in &pairs {
+            histograms.subtract(*heavy, *light);
+        }
+        let children: Vec<(usize, usize)> =
+            pairs.iter().flat_map(|(light, heavy)| [*light, *heavy]).collect();
+        self.find_splits(sprout, &children, growing, histograms);
+        Ok(())
+    }
+
+    /// Adds up all children, as many at a time as there is room for, and keeps nothing of them.
+    fn expand_in_groups(
+        &self,
+        sprout: &Sprout,
+        splits: &[Applied],
+        growing: &mut Growing,
+        histograms: &mut Histograms,
+        workers: &mut [Worker],
+    ) -> Result<(), Halt> {
+        let children: Vec<usize> = splits
+            .iter()
+            .flat_map(|split| [split.left, split.right])
+            .collect();
+        let mut pending = splits;
+        for group in children.chunks(self.plan.packed.min(self.plan.histograms)) {
+            let group: Vec<(usize, usize)> = group.iter().copied().zip(0..).collect();
+            self.fill(sprout, std::mem::take(&mut pending), &group, histograms, workers)?;
+            self.find_splits(sprout, &group, growing, histograms);
+        }
+        Ok(())
+    }
+
+    /// A pass that carries out `splits` and then adds up the rows of `nodes`, each given with its slot.
+    fn fill(
+        &self,
+        sprout: &Sprout,
+        splits: &[Applied],
+        nodes: &[(usize, usize)],
+        histograms: &mut Histograms,
+        workers: &mut [Worker],
+    ) -> Result<(), Halt> {
+        for (_, slot) in nodes {
+            histograms.clear(*slot);
+        }
+        let histograms = &*histograms;
+        let n_features = self.features.len();
+        let reads = Pieces {
+            gradients: sprout.class..sprout.class + 1,
+            order: true,
+            ..Pieces::default()
+        };
+        let writes = Pieces {
+            order: !splits.is_empty(),
+            ..Pieces::default()
+        };
+        let bits = self.options.objective.hessian_bits();
+        pass(
+            &self.site,
+            workers,
+            (reads, writes),
+            &|tools, visited, state| {
+                apply(splits, visited.rows.bins, n_features, state, &mut tools.spare);
+                for (index, (node, slot)) in nodes.iter().enumerate() {
+                    let rows = self.rows(sprout, visited, state, *node);
+                    tools
+                        .packed
+                        .add(index, &histograms.slots[*slot], &rows, &sprout.layout);
+                }
+                Losses::default()
+            },
+            &|tools| {
+                for (index, (_, slot)) in nodes.iter().enumerate() {
+                    tools
+                        .packed
+                        .empty(index, &histograms.slots[*slot], bits, &sprout.layout);
+                }
+            },
+        )?;
+        Ok(())
+    }
+
+    fn find_splits(
+        &self,
+        sprout: &Sprout,
+        nodes: &[(usize, usize)],
+        growing: &mut Growing,
+        histograms: &Histograms,
+    ) {
+        let next = AtomicUsize::new(0);
+        let known = &growing.nodes;
+        let work = || {
+            let mut found: Vec<(usize, Option<Split>)> = Vec::new();
+            while let Some(&(node, slot)) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let sums = histograms.slots[slot].lock().expect("no thread panics with it");
+                found.push((
+                    node,
+                    best_split(&sums, &sprout.layout, known[node].sum, &self.rules),
+                ));
+            }
+            found
+        };
+        let found = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..self.plan.threads.min(nodes.len()))
+                .map(|_| scope.spawn(work))
+                .collect();
+            let mut found = work();
+            for other in others {
+                found.extend(other.join().expect("looking for splits does not panic"));
+            }
+            found
+        });
+        for (node, best) in found {
+            growing.nodes[node].best = best;
+        }
+    }
+
+    /// The pass that ends a tree: its values are added to the margins; after the last class of a round the
+    /// losses are taken and the slopes of the next round; and the next tree is planted.
+    pub(super) fn finish(
+        &self,
+        sprout: &Sprout,
+        (tree, leaves): (&Tree, &[Leaf]),
+        next: Option<&Sprout>,
+        histograms: &mut Histograms,
+        workers: &mut [Worker],
+    ) -> Result<Vec<Losses>, Halt> {
+        histograms.clear(ROOT);
+        let histograms = &*histograms;
+        let (n_outputs, class) = (self.n_outputs(), sprout.class);
+        let ends_round = class + 1 == n_outputs;
+        let reads = Pieces {
+            margins: if ends_round {
+                0..n_outputs
+            } else {
+                class..class + 1
+            },
+            gradients: if ends_round { 0..0 } else { class + 1..class + 2 },
+            order: true,
+        };
+        let writes = Pieces {
+            margins: class..class + 1,
+            gradients: if ends_round { 0..n_outputs } else { 0..0 },
+            order: next.is_some(),
+        };
+        let walk = tree.walk();
+        let n_features = self.features.len();
+        pass(
+            &self.site,
+            workers,
+            (reads, writes),
+            &|tools, visited, state| {
+                let bins = visited.rows.bins;
+                add_values(leaves, bins, n_features, class, state);
+                let all = sprout.sample.is_all();
+                let margins = state.margins(class..class + 1);
+                for (row, held_out) in visited.rows.held_out.iter().enumerate() {
+                    let sampled = all || sprout.sample.contains(visited.first_row.wrapping_add(row as u32));
+                    if *held_out != 0 || !sampled {
+                        margins[row] += walk.value(&bins[row * n_features..(row + 1) * n_features]);
+                    }
+                }
+                let losses = match ends_round {
+                    true => self.differentiate(sprout.number + 1, visited, state),
+                    false => Losses::default(),
+                };
+                if let Some(next) = next {
+                    self.plant(next, histograms, tools, visited, state);
+                }
+                losses
+            },
+            &|tools| {
+                if let Some(next) = next {
+                    self.planted(next, histograms, tools);
+                }
+            },
+        )
+    }
+}
+
+/// Which histogram is whose.
+struct Slots {
+    of: Vec<Option<usize>>,
+    free: Vec<usize>,
+}
