@@ -1,22 +1,21 @@
-//! Training in the worker.
+//! Training in the worker: look, fit the encoders, say what comes of them, train, keep the model.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{Holdout, Source, Table};
-use tidegate_memory::Ledger;
-use tidegate_train::linear::{self, Outcome};
-use tidegate_train::{Checkpoint, Event as Told};
-use tidegate_watch::{Done, Event};
+use tidegate_data::{EncodingPlan, FitOptions, Holdout, Purpose, Role, Source, Table};
+use tidegate_memory::{Grant, Ledger};
+use tidegate_train::Error as TrainError;
+use tidegate_watch::{EncodedColumn, Event};
 
-use super::{Rate, Speaker, runtime_bytes, sampling_ledger, working_ledger};
-use crate::{Error, Job, Result};
+use super::{Speaker, THREAD_BYTES, boost, linear, runtime_bytes, sampling_ledger};
+use crate::{Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
-/// Snapshots of the ledger go to the supervisor this often.
-const LEDGER_EVERY: Duration = Duration::from_millis(200);
+pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
+/// Columns that are told one by one; the shape counts them all.
+const TOLD_COLUMNS: usize = 500;
 
 /// Where a training puts what it makes, and where it starts from.
 pub(super) struct Places {
@@ -26,175 +25,146 @@ pub(super) struct Places {
     pub resume: bool,
 }
 
+/// A training whose table has been looked at and encoded.
+pub(super) struct Prepared<'a> {
+    pub speaker: &'a Speaker,
+    pub job: &'a Job,
+    pub places: &'a Places,
+    pub table: Table,
+    pub encoding: EncodingPlan,
+    pub ledger: Ledger,
+    pub budget: u64,
+    /// What the program and the columns take, already granted.
+    pub fixed: [(String, u64); 2],
+    pub holdout: Holdout,
+    pub threads: usize,
+}
+
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) -> Result<()> {
     let job = Job::read(job)?;
     let sampling = sampling_ledger(budget);
     let target = job.data.target.as_str();
     let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
-    let table = Table::open(source, target, &job.table_options(), &sampling)?;
-    describe(speaker, &table);
-    let plan = linear::plan(&table, job.threads(), runtime_bytes(), budget)?;
-    let (ledger, _held) = working_ledger(&plan)?;
-    let resume = places
-        .resume
-        .then(|| Checkpoint::load(&places.checkpoint))
-        .transpose()?;
-    let options = linear::Options {
-        epochs: job.train.epochs,
-        l2: job.model.l2,
-        holdout: Holdout::new(job.data.holdout, job.train.seed),
-        checkpoint: Some(places.checkpoint.clone()),
-        checkpoint_every: CHECKPOINT_EVERY,
+    let mut table = Table::open(source, target, &job.table_options(), &sampling)?;
+    let (kind, why) = choose(&job, &table);
+    describe(speaker, &table, kind, &why);
+    let purpose = match kind {
+        ModelKind::Linear => Purpose::Linear,
+        ModelKind::Boost | ModelKind::Auto => Purpose::Trees,
     };
-    let mut relay = Relay {
+    let holdout = Holdout::new(job.data.holdout, job.train.seed);
+    let threads = threads_that_fit(&table, job.threads(), budget)?;
+    let fixed = [
+        ("runtime".to_string(), runtime_bytes() + threads as u64 * THREAD_BYTES),
+        ("columns".to_string(), table.columns_bytes()),
+    ];
+    let ledger = Ledger::new(budget);
+    let _held = fixed.iter().map(|(name, bytes)| hold(&ledger, name, *bytes)).collect::<Result<Vec<Grant>>>()?;
+    let free = ledger.free().saturating_sub(table.pass_needs(threads).bytes());
+    let options = FitOptions {
+        threads,
+        holdout,
+        seed: job.train.seed,
+        // Half of what is left: the model and its buffers come later and need room too.
+        bytes: free / 2,
+    };
+    let encoding = table.fit_encoders(purpose, &options, &ledger)?;
+    tell(speaker, &encoding);
+    let prepared = Prepared {
         speaker,
-        ledger: &ledger,
-        table: &table,
-        rate: Rate::new(),
-        told: Instant::now(),
+        job: &job,
+        places: &places,
+        table,
+        encoding,
+        ledger,
+        budget,
+        fixed,
+        holdout,
+        threads,
     };
-    let mut sink = |event| relay.tell(event);
-    match linear::train(
-        &table,
-        &options,
-        &plan,
-        &ledger,
-        resume.as_ref(),
-        speaker.stop,
-        &mut sink,
-    )? {
-        Outcome::Done(done) => {
-            let (model, report) = *done;
-            model.save(&places.model, &report)?;
-            // The model says it all now; a checkpoint that stays is only untidy.
-            let _ = std::fs::remove_dir_all(&places.checkpoint);
-            speaker.ledger(&ledger);
-            let first = report.metrics.first();
-            speaker.say(Event::Done(Done {
-                model: Some("linear".into()),
-                rows: Some(report.rows.used),
-                data_bytes: Some(table.source.bytes()),
-                metric_name: first.map(|metric| metric.name.clone()),
-                metric_value: first.map(|metric| metric.value),
-                baseline_value: first.and_then(|metric| metric.baseline),
-                ..Done::default()
-            }));
-        }
-        Outcome::Stopped { epoch, checkpoint } => speaker.say(Event::Stopped {
-            epoch,
-            step: 0,
-            checkpoint,
-        }),
+    match purpose {
+        Purpose::Linear => linear::train(prepared),
+        Purpose::Trees => boost::train(prepared),
     }
-    Ok(())
 }
 
-/// Says what was inferred.
-fn describe(speaker: &Speaker, table: &Table) {
-    let encoders = &table.encoders;
-    let task = match encoders.target.task() {
-        TargetTask::Regression => "a number, by least squares",
-        TargetTask::Binary => "one of two values, by logistic regression",
-        TargetTask::Multiclass => "one of several values, by logistic regression",
+fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
+    let granted = ledger.holder(name).try_grant(bytes);
+    Ok(granted.map(Grant::pin).map_err(|source| TrainError::Memory {
+        what: "the program itself",
+        source,
+    })?)
+}
+
+/// As many threads as the first pass over the data has room for.
+fn threads_that_fit(table: &Table, threads: usize, budget: u64) -> Result<usize> {
+    let needs = |threads: usize| {
+        vec![
+            ("runtime".to_string(), runtime_bytes() + threads as u64 * THREAD_BYTES),
+            ("columns".into(), table.columns_bytes()),
+            ("data buffers".into(), table.pass_needs(threads).bytes()),
+        ]
     };
-    speaker.say(Event::Notice {
-        text: format!("predicting {:?}: {task}", encoders.target_column),
-    });
-    let text = format!("from {}", counted(encoders.features.len(), "numeric column"));
+    let total = |threads| needs(threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
+    match (1..=threads.max(1)).rev().find(|threads| total(*threads) <= budget) {
+        Some(threads) => Ok(threads),
+        None => Err(TrainError::BudgetTooSmall {
+            least: total(1),
+            budget,
+            holders: needs(1),
+        }
+        .into()),
+    }
+}
+
+/// The kind of model, and why where it was not asked for.
+fn choose(job: &Job, table: &Table) -> (ModelKind, String) {
+    if job.model.kind != ModelKind::Auto {
+        return (job.model.kind, String::new());
+    }
+    let used = table.columns.iter().filter(|column| column.judged.role.is_used()).count();
+    let texts = table.count_roles(Role::Text);
+    match texts > 0 && texts * 2 >= used {
+        true => (
+            ModelKind::Linear,
+            format!("a linear model, for {texts} of {used} columns are texts, which trees do not take"),
+        ),
+        false => (ModelKind::Boost, "boosted trees, the best choice for most tables".into()),
+    }
+}
+
+/// Says what is predicted and by what.
+fn describe(speaker: &Speaker, table: &Table, kind: ModelKind, why: &str) {
+    let target = &table.encoders.target;
+    let task = match target.task() {
+        TargetTask::Regression => "a number".to_string(),
+        TargetTask::Binary => "one of two values".into(),
+        TargetTask::Multiclass => format!("one of {} values", target.labels().len()),
+    };
+    let by = match kind {
+        ModelKind::Linear => "a linear model",
+        ModelKind::Boost | ModelKind::Auto => "boosted trees",
+    };
+    let by = if why.is_empty() { by } else { why };
+    let text = format!("predicting {:?}: {task}, by {by}", table.encoders.target_column);
     speaker.say(Event::Notice { text });
-    if !table.ignored.is_empty() {
-        let shown: Vec<&str> = table.ignored.iter().take(8).map(String::as_str).collect();
-        let more = if table.ignored.len() > shown.len() {
-            ", …"
-        } else {
-            ""
-        };
-        let text = format!(
-            "left out {} without numbers: {}{more}",
-            counted(table.ignored.len(), "column"),
-            shown.join(", ")
-        );
-        speaker.say(Event::Notice { text });
-    }
 }
 
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// Turns what the trainer says into events on the wire.
-struct Relay<'a> {
-    speaker: &'a Speaker,
-    ledger: &'a Ledger,
-    table: &'a Table,
-    rate: Rate,
-    told: Instant,
-}
-
-impl Relay<'_> {
-    fn tell(&mut self, event: Told) {
-        if self.told.elapsed() >= LEDGER_EVERY {
-            self.told = Instant::now();
-            self.speaker.ledger(self.ledger);
-        }
-        match event {
-            Told::Plan { holders } => {
-                let needs = holders.iter().map(|(_, bytes)| bytes).sum();
-                self.speaker.say(Event::Plan {
-                    holders,
-                    needs,
-                    note: None,
-                    model: Some("linear".into()),
-                    target: Some(self.table.encoders.target_column.clone()),
-                    rows: self.table.source.rows_guess(),
-                    data_bytes: Some(self.table.source.bytes()),
-                });
-            }
-            Told::Notice(text) => self.speaker.say(Event::Notice { text }),
-            Told::Warning { text, error } => {
-                self.speaker.say(Event::Warning {
-                    text: format!("{text}: {}", Error::from(error).message()),
-                });
-            }
-            Told::Progress {
-                epoch,
-                epochs,
-                step,
-                consumed,
-                total,
-                rows,
-                loss,
-            } => {
-                let rows_per_second = self.rate.at(epoch, rows);
-                self.speaker.say(Event::Progress {
-                    epoch,
-                    epochs,
-                    step,
-                    done_bytes: consumed,
-                    total_bytes: Some(total),
-                    rows,
-                    rows_per_second,
-                    loss,
-                    phase: None,
-                });
-            }
-            Told::Epoch { epoch, loss, metrics } => {
-                let metric = |name: String, value: f64| Event::Metric {
-                    epoch,
-                    step: 0,
-                    name,
-                    value,
-                };
-                self.speaker.say(metric("training_loss".into(), loss));
-                metrics
-                    .into_iter()
-                    .for_each(|m| self.speaker.say(metric(m.name, m.value)));
-            }
-            Told::Checkpoint { epoch, step } => self.speaker.say(Event::Checkpoint {
-                epoch,
-                step,
-                bytes: None,
-            }),
-        }
-    }
+/// Says what every column becomes.
+fn tell(speaker: &Speaker, encoding: &EncodingPlan) {
+    let column = |planned: &tidegate_data::Planned| EncodedColumn {
+        name: planned.name.clone(),
+        role: planned.role.as_str().into(),
+        distinct: planned.distinct,
+        missing: planned.missing_share,
+        encoding: planned.encoding.clone(),
+        dense: planned.width.dense as u64,
+        sparse: planned.width.sparse as u64,
+        bytes_per_row: planned.bytes_per_row,
+        why: planned.why.clone(),
+    };
+    speaker.say(Event::Encoding {
+        columns: encoding.columns.iter().take(TOLD_COLUMNS).map(column).collect(),
+        shape: encoding.shape(),
+    });
 }

@@ -14,6 +14,7 @@
 mod bins;
 mod evaluate;
 mod exponential;
+mod fill;
 mod forest;
 mod grow;
 mod hash;
@@ -33,6 +34,7 @@ mod tree;
 mod xgboost;
 
 pub use bins::{FeatureBins, MAX_CUTS};
+pub use fill::fill;
 pub use forest::{Forest, Importance, Tree};
 pub use objective::{Objective, predictions};
 pub use options::{Growth, Options};

@@ -1,0 +1,69 @@
+//! A linear model in the worker.
+
+use std::time::Instant;
+
+use tidegate_train::Checkpoint;
+use tidegate_train::linear::{self, ClassWeights, Outcome};
+use tidegate_watch::Event;
+
+use super::relay::Relay;
+use super::train::{CHECKPOINT_EVERY, Prepared};
+use super::{Rate, runtime_bytes};
+use crate::Result;
+
+pub(super) fn train(prepared: Prepared) -> Result<()> {
+    let Prepared {
+        speaker,
+        job,
+        places,
+        table,
+        encoding,
+        ledger,
+        budget,
+        holdout,
+        threads,
+        ..
+    } = prepared;
+    let plan = linear::plan(&table, threads, runtime_bytes(), budget)?;
+    let resume = places
+        .resume
+        .then(|| Checkpoint::load(&places.checkpoint))
+        .transpose()?;
+    let options = linear::Options {
+        epochs: job.train.epochs,
+        l1: job.model.l1,
+        l2: job.model.l2,
+        class_weights: match job.model.class_weights {
+            None => ClassWeights::None,
+            Some(crate::ClassWeights::Balanced) => ClassWeights::Balanced,
+        },
+        class_counts: (!encoding.classes.is_empty()).then(|| encoding.classes.clone()),
+        patience: job.train.patience,
+        holdout,
+        checkpoint: Some(places.checkpoint.clone()),
+        checkpoint_every: CHECKPOINT_EVERY,
+    };
+    let mut relay = Relay {
+        speaker,
+        ledger: &ledger,
+        table: &table,
+        kind: "linear",
+        rate: Rate::new(),
+        told: Instant::now(),
+    };
+    let mut sink = |event| relay.tell(event);
+    let outcome = linear::train(&table, &options, &plan, &ledger, resume.as_ref(), speaker.stop, &mut sink)?;
+    match outcome {
+        Outcome::Done(done) => {
+            let (model, report) = *done;
+            model.save(&places.model, &report)?;
+            relay.done(&report, places);
+        }
+        Outcome::Stopped { epoch, checkpoint } => speaker.say(Event::Stopped {
+            epoch,
+            step: 0,
+            checkpoint,
+        }),
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! What trainers say, on its way to the supervisor.
+
+use std::time::{Duration, Instant};
+
+use tidegate_data::Table;
+use tidegate_memory::Ledger;
+use tidegate_train::Event as Told;
+use tidegate_watch::Event;
+
+use super::{Rate, Speaker};
+use crate::Error;
+
+/// Snapshots of the ledger go to the supervisor this often.
+const LEDGER_EVERY: Duration = Duration::from_millis(200);
+
+/// Turns what the trainer says into events on the wire.
+struct Relay<'a> {
+    speaker: &'a Speaker,
+    ledger: &'a Ledger,
+    table: &'a Table,
+    rate: Rate,
+    told: Instant,
+}
+
+impl Relay<'_> {
+    fn tell(&mut self, event: Told) {
+        if self.told.elapsed() >= LEDGER_EVERY {
+            self.told = Instant::now();
+            self.speaker.ledger(self.ledger);
+        }
+        match event {
+            Told::Plan { holders } => {
+                let needs = holders.iter().map(|(_, bytes)| bytes).sum();
+                self.speaker.say(Event::Plan {
+                    holders,
+                    needs,
+                    note: None,
+                    model: Some("linear".into()),
+                    target: Some(self.table.encoders.target_column.clone()),
+                    rows: self.table.source.rows_guess(),
+                    data_bytes: Some(self.table.source.bytes()),
+                });
+            }
+            Told::Notice(text) => self.speaker.say(Event::Notice { text }),
+            Told::Warning { text, error } => {
+                self.speaker.say(Event::Warning {
+                    text: format!("{text}: {}", Error::from(error).message()),
+                });
+            }
+            Told::Progress {
+                epoch,
+                epochs,
+                step,
+                consumed,
+                total,
+                rows,
+                loss,
+            } => {
+                let rows_per_second = self.rate.at(epoch, rows);
+                self.speaker.say(Event::Progress {
+                    epoch,
+                    epochs,
+                    step,
+                    done_bytes: consumed,
+                    total_bytes: Some(total),
+                    rows,
+                    rows_per_second,
+                    loss,
+                    phase: None,
+                });
+            }
+            Told::Epoch { epoch, loss, metrics } => {
+                let metric = |name: String, value: f64| Event::Metric {
+                    epoch,
+                    step: 0,
+                    name,
+                    value,
+                };
+                self.speaker.say(metric("training_loss".into(), loss));
+                metrics
+                    .into_iter()
+                    .for_each(|m| self.speaker.say(metric(m.name, m.value)));
+            }
+            Told::Checkpoint { epoch, step } => self.speaker.say(Event::Checkpoint {
+                epoch,
+                step,
+                bytes: None,
+            }),
+        }
+    }
+}
