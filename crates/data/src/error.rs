@@ -122,6 +122,39 @@ pub enum Error {
         #[source]
         source: Box<Refused>,
     },
+    #[error("{}: holds no data files", path.display())]
+    EmptyFolder { path: PathBuf },
+    #[error("{}: holds folders, such as {}", path.display(), inner.display())]
+    NestedFolder { path: PathBuf, inner: PathBuf },
+    #[error("{pattern}: no file matches this pattern")]
+    NothingMatches { pattern: String },
+    #[error("{pattern}: not a pattern: {what} (character {at})")]
+    Pattern {
+        pattern: String,
+        at: usize,
+        what: &'static str,
+    },
+    #[error("{} is {first_format} and {} is {other_format}", first.display(), other.display())]
+    MixedFormats {
+        first: PathBuf,
+        first_format: &'static str,
+        other: PathBuf,
+        other_format: &'static str,
+    },
+    #[error("{}: the zip archive is broken", path.display())]
+    Archive {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: holds no table: {members} files{}", path.display(), among(first))]
+    NoTables {
+        path: PathBuf,
+        members: u64,
+        first: Vec<String>,
+    },
+    #[error("{}: cannot be read from its archive: it {what}", path.display())]
+    Member { path: PathBuf, what: String },
 }
 
 /// What is wrong with one row.
@@ -211,6 +244,23 @@ impl Error {
                 (needed + 24_000_000).div_ceil(1_000_000)
             ),
             Error::Memory { .. } => "give more --memory".into(),
+            Error::EmptyFolder { .. } => {
+                "check the path; files whose names begin with . or _ are passed over".into()
+            }
+            Error::NestedFolder { path, .. } => format!(
+                "name the folder that holds the files, or all of them by a pattern: '{}/**/*.csv'",
+                path.display()
+            ),
+            Error::NothingMatches { .. } => {
+                "check the pattern: * and ? stay within one folder, ** crosses folders".into()
+            }
+            Error::Pattern { .. } => "write [[] for a bracket that stands for itself".into(),
+            Error::MixedFormats { .. } => "name the files of one format by a pattern, such as '*.csv'".into(),
+            Error::Archive { .. } => "the archive is cut off or damaged: copy or pack it again".into(),
+            Error::NoTables { .. } => {
+                "pack files named .csv, .tsv or .jsonl; save a spreadsheet as CSV".into()
+            }
+            Error::Member { .. } => "pack it again with the usual compression and without a password".into(),
         };
         Some(hint)
     }
@@ -225,6 +275,12 @@ impl Error {
                 | Error::Drift { .. }
                 | Error::UnknownColumn { .. }
                 | Error::Columns { .. }
+                | Error::EmptyFolder { .. }
+                | Error::NestedFolder { .. }
+                | Error::NothingMatches { .. }
+                | Error::Pattern { .. }
+                | Error::MixedFormats { .. }
+                | Error::NoTables { .. }
         )
     }
 }
@@ -284,6 +340,13 @@ fn drift(missing: &[String], extra: &[String]) -> String {
         text.push_str(&format!("{begin} has {} beside", quoted(extra)));
     }
     text
+}
+
+fn among(first: &[String]) -> String {
+    match first.is_empty() {
+        true => String::new(),
+        false => format!(", {} among them", quoted(first)),
+    }
 }
 
 /// A few names in quotes, and how many more there are.
