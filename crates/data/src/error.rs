@@ -155,6 +155,14 @@ pub enum Error {
     },
     #[error("{}: cannot be read from its archive: it {what}", path.display())]
     Member { path: PathBuf, what: String },
+    #[error("{}: is one JSON list instead of an object a line", path.display())]
+    JsonList { path: PathBuf },
+    #[error("{}:{line}: {fault}, and no other line seen holds an object", path.display())]
+    NotJsonLines {
+        path: PathBuf,
+        line: u64,
+        fault: Box<Fault>,
+    },
 }
 
 /// What is wrong with one row.
@@ -172,6 +180,8 @@ pub enum Fault {
     },
     #[error("target {column:?}: {value:?} is not a number")]
     TargetNotANumber { column: String, value: String },
+    #[error("character {at}: {what}")]
+    Json { at: usize, what: String },
 }
 
 impl Error {
@@ -260,6 +270,13 @@ impl Error {
             Error::NoTables { .. } => {
                 "pack files named .csv, .tsv or .jsonl; save a spreadsheet as CSV".into()
             }
+            Error::JsonList { path } => format!(
+                "write an object a line: jq -c '.[]' {} > rows.jsonl",
+                path.display()
+            ),
+            Error::NotJsonLines { path, .. } => {
+                format!("write an object a line: jq -c . {} > rows.jsonl", path.display())
+            }
             Error::Member { .. } => "pack it again with the usual compression and without a password".into(),
         };
         Some(hint)
@@ -311,6 +328,7 @@ impl Fault {
                 Fault::OtherValue { .. } => {
                     "if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip"
                 }
+                Fault::Json { .. } => "mend the line, or leave such rows out: --bad-rows skip",
                 Fault::TargetNotANumber { .. } => {
                     "mend the value, name the word for missing values (--missing WORD), \
                      or leave such rows out: --bad-rows skip"

@@ -137,18 +137,7 @@ impl Input {
             path: self.path.clone(),
             source,
         };
-        let file = File::open(self.file()).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
-        let known = self
-            .member
-            .as_ref()
-            .map_or(self.bytes, |member| member.archive_bytes);
-        if (metadata.len(), modified(&metadata)) != (known, self.modified) {
-            return Err(Error::Changed {
-                path: self.path.clone(),
-            });
-        }
-        expect_single_pieces(&file);
+        let file = self.open_unchanged()?;
         let consumed = Arc::new(AtomicU64::new(0));
         let start = self.start();
         let raw = DroppingReader {
@@ -200,6 +189,26 @@ impl Input {
         })
     }
 
+    fn open_unchanged(&self) -> Result<File> {
+        let unreadable = |source| Error::Unreadable {
+            path: self.path.clone(),
+            source,
+        };
+        let file = File::open(self.file()).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let known = self
+            .member
+            .as_ref()
+            .map_or(self.bytes, |member| member.archive_bytes);
+        if (metadata.len(), modified(&metadata)) != (known, self.modified) {
+            return Err(Error::Changed {
+                path: self.path.clone(),
+            });
+        }
+        expect_single_pieces(&file);
+        Ok(file)
+    }
+
     /// What is decompressed, held against what an archive says of it.
     fn packed(&self, decoder: impl Read + Send + 'static) -> Source {
         match &self.member {
@@ -222,32 +231,38 @@ impl Input {
     }
 
     /// Opens a file for looks at a few places of what stands on disk.
-    pub(crate) fn places(&self) -> Result<Places<'_>> {
+    pub(crate) fn places(&self) -> Result<Places> {
         let file = File::open(self.file()).map_err(|source| Error::Unreadable {
             path: self.path.clone(),
             source,
         })?;
         expect_single_pieces(&file);
-        Ok(Places { input: self, file })
+        Ok(Places {
+            path: self.path.clone(),
+            file,
+            start: self.start(),
+            bytes: self.bytes,
+        })
     }
 }
 
 /// A file, read here and there.
-pub(crate) struct Places<'i> {
-    input: &'i Input,
+pub(crate) struct Places {
+    path: PathBuf,
     file: File,
+    /// Where the input starts in it, and how long it is.
+    start: u64,
+    bytes: u64,
 }
 
-impl Places<'_> {
+impl Places {
     /// Reads up to `bytes.len()` bytes at an offset, leaving nothing in the page cache.
     pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize> {
-        let room = self.input.bytes.saturating_sub(offset).min(bytes.len() as u64);
+        let room = self.bytes.saturating_sub(offset).min(bytes.len() as u64);
         let bytes = &mut bytes[..room as usize];
-        read_uncached(&self.file, bytes, self.input.start() + offset, &mut true).map_err(|source| {
-            Error::Unreadable {
-                path: self.input.path.clone(),
-                source,
-            }
+        read_uncached(&self.file, bytes, self.start + offset, &mut true).map_err(|source| Error::Unreadable {
+            path: self.path.clone(),
+            source,
         })
     }
 }

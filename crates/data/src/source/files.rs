@@ -7,10 +7,10 @@ use tidegate_memory::{Grant, Ledger};
 
 use super::head::{Format, Head};
 use super::listing::list;
-use super::{Part, Source, is_looked_at, zip};
+use super::{Part, Source, is_looked_at, json, zip};
 use crate::csv::DialectOptions;
 use crate::csv::part::{CsvPart, CsvShape};
-use crate::{Error, Input, Result};
+use crate::{Error, Input, Profile, Result};
 
 /// How to read what was named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ impl Source {
             ledger,
             parts: Vec::new(),
             csv: None,
+            json: Vec::new(),
             head: Head::new(&ledger.holder("sample"))?,
             listed: ledger.holder("files").try_grant(0)?,
         };
@@ -54,7 +55,7 @@ impl Source {
                 opening.open_file(input, is_looked_at(i, n_files), together)?;
                 i += 1;
             }
-            if let (None, Some(path)) = (opening.parts.last(), listed.files.first()) {
+            if let (None, Some(path)) = (format, listed.files.first().filter(|_| listed.found)) {
                 return Err(Error::Empty { path: path.clone() });
             }
         }
@@ -71,6 +72,8 @@ struct Opening<'o> {
     parts: Vec<Box<dyn Part>>,
     /// What all CSV files have in common, by the first of them.
     csv: Option<CsvShape>,
+    /// Files of JSON lines and their places among the parts: what their columns are is known with the last one.
+    json: Vec<(usize, Input, Option<Profile>)>,
     head: Head,
     /// Room for the names.
     listed: Grant,
@@ -89,6 +92,7 @@ impl Opening<'_> {
         }
         match format {
             Format::Csv => self.open_csv(input, look),
+            Format::JsonLines => self.open_json(input, look),
             Format::Zip if input.is_member() => Err(Error::Member {
                 path: input.path().into(),
                 what: "is an archive itself".into(),
@@ -127,6 +131,14 @@ impl Opening<'_> {
         CsvPart::open(input, dialect, self.names, &self.options.missing, self.ledger)
     }
 
+    fn open_json(&mut self, input: Input, look: bool) -> Result<()> {
+        let look = look || self.json.is_empty();
+        let profile = look.then(|| json::look(&input, &self.options.missing, self.ledger));
+        self.json
+            .push((self.parts.len() + self.json.len(), input, profile.transpose()?));
+        Ok(())
+    }
+
     fn open_zip(&mut self, archive: &Input) -> Result<()> {
         let members = zip::members(archive, &self.ledger.holder("sample"), &mut self.listed)?;
         let (n_members, mut format) = (members.len(), None);
@@ -144,7 +156,16 @@ impl Opening<'_> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Source> {
+    fn finish(mut self) -> Result<Source> {
+        let alone = self.parts.is_empty();
+        let places: Vec<usize> = self.json.iter().map(|(place, ..)| *place).collect();
+        let files = self.json.into_iter().map(|(_, input, profile)| (input, profile));
+        for (place, part) in places.into_iter().zip(json::parts(files.collect())) {
+            if !alone {
+                check_drift(self.parts[0].as_ref(), &part)?;
+            }
+            self.parts.insert(place, Box::new(part));
+        }
         Ok(Source { parts: self.parts })
     }
 }

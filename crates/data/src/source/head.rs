@@ -1,7 +1,10 @@
 //! The beginning of a file's text, and the format that it shows.
 
+use std::path::Path;
+
 use tidegate_memory::{Grant, Holder};
 
+use super::listing::ending;
 use crate::csv::PADDING;
 use crate::{Compression, Input, Result};
 
@@ -57,15 +60,17 @@ impl Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Csv,
+    JsonLines,
     Zip,
 }
 
 impl Format {
-    /// By the first bytes.
+    /// By the first bytes, and by the name where those leave a doubt.
     pub(super) fn of(input: &Input, head: &Head) -> Format {
         let packed = input.compression() != Compression::Plain;
         match head.text() {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] if !packed => Format::Zip,
+            text if is_json(text, input.path()) => Format::JsonLines,
             _ => Format::Csv,
         }
     }
@@ -73,7 +78,19 @@ impl Format {
     pub(super) fn name(self) -> &'static str {
         match self {
             Format::Csv => "CSV",
+            Format::JsonLines => "JSON lines",
             Format::Zip => "a zip archive",
         }
+    }
+}
+
+/// Whether a text is JSON: named so, or begun as no CSV file is.
+fn is_json(text: &[u8], path: &Path) -> bool {
+    let mut bytes = text.iter().filter(|byte| !byte.is_ascii_whitespace());
+    let named = ending(path).is_some_and(|ending| matches!(ending.as_str(), "jsonl" | "ndjson" | "json"));
+    match (bytes.next(), bytes.next()) {
+        (Some(b'{' | b'['), _) if named => true,
+        (Some(b'{'), Some(b'"' | b'}')) | (Some(b'['), Some(b'{')) => true,
+        _ => named,
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn is_data(path: &Path) -> bool {
 }
 
 /// The ending that tells the format, in small letters: `csv` of `a.CSV.gz`.
-fn ending(path: &Path) -> Option<String> {
+pub(super) fn ending(path: &Path) -> Option<String> {
     let lower = |path: &Path| path.extension()?.to_str().map(str::to_lowercase);
     match lower(path) {
         Some(ending) if PACKED.contains(&ending.as_str()) => lower(Path::new(path.file_stem()?)),

@@ -5,8 +5,10 @@
 //! on any machine. Text formats hand out text and decode it on several threads; typed formats fill the chunk
 //! while they read.
 
+mod cells;
 mod files;
 mod head;
+mod json;
 mod listing;
 mod reader;
 #[cfg(test)]

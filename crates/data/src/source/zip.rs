@@ -115,9 +115,9 @@ fn is_beside(path: &Path) -> bool {
 }
 
 /// The bytes of an archive, read without leaving them in the page cache.
-struct Bytes<'i>(Places<'i>);
+struct Bytes(Places);
 
-impl ReaderAt for Bytes<'_> {
+impl ReaderAt for Bytes {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(bytes, offset).map_err(io::Error::other)
     }

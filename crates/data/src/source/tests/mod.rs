@@ -1,5 +1,6 @@
 //! What a source hands out, cell by cell: the help of the tests of all formats.
 
+mod json;
 mod listing;
 mod zip;
 
