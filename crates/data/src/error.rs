@@ -163,6 +163,14 @@ pub enum Error {
         line: u64,
         fault: Box<Fault>,
     },
+    #[error("{}: there is no database to ask among what was named", path.display())]
+    NothingToAsk { path: PathBuf },
+    #[error("{}: the query fails: {what}", path.display())]
+    Query { path: PathBuf, what: String },
+    #[error("{}: holds {}", path.display(), tables_held(tables))]
+    WhichTable { path: PathBuf, tables: Vec<String> },
+    #[error("{}: the query ended without an answer", path.display())]
+    Stopped { path: PathBuf },
 }
 
 /// What is wrong with one row.
@@ -182,6 +190,8 @@ pub enum Fault {
     TargetNotANumber { column: String, value: String },
     #[error("character {at}: {what}")]
     Json { at: usize, what: String },
+    #[error("column {column:?}: {bytes} bytes that are no text")]
+    Blob { column: String, bytes: usize },
 }
 
 impl Error {
@@ -277,6 +287,13 @@ impl Error {
             Error::NotJsonLines { path, .. } => {
                 format!("write an object a line: jq -c . {} > rows.jsonl", path.display())
             }
+            Error::NothingToAsk { .. } => "leave --query away, or name a database".into(),
+            Error::Query { .. } => "try the query in the database's own shell".into(),
+            Error::WhichTable { tables, .. } => match tables.first() {
+                Some(table) => format!("say which: --query 'SELECT * FROM {table:?}'"),
+                None => "check the path".into(),
+            },
+            Error::Stopped { .. } => "this is a fault of the program: please report it".into(),
             Error::Member { .. } => "pack it again with the usual compression and without a password".into(),
         };
         Some(hint)
@@ -298,6 +315,9 @@ impl Error {
                 | Error::Pattern { .. }
                 | Error::MixedFormats { .. }
                 | Error::NoTables { .. }
+                | Error::NothingToAsk { .. }
+                | Error::Query { .. }
+                | Error::WhichTable { .. }
         )
     }
 }
@@ -328,6 +348,7 @@ impl Fault {
                 Fault::OtherValue { .. } => {
                     "if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip"
                 }
+                Fault::Blob { .. } => "leave the column out of the query, or make text of it: CAST(x AS TEXT)",
                 Fault::Json { .. } => "mend the line, or leave such rows out: --bad-rows skip",
                 Fault::TargetNotANumber { .. } => {
                     "mend the value, name the word for missing values (--missing WORD), \
@@ -358,6 +379,13 @@ fn drift(missing: &[String], extra: &[String]) -> String {
         text.push_str(&format!("{begin} has {} beside", quoted(extra)));
     }
     text
+}
+
+fn tables_held(tables: &[String]) -> String {
+    match tables.is_empty() {
+        true => "no tables".into(),
+        false => format!("several tables: {}", quoted(tables)),
+    }
 }
 
 fn among(first: &[String]) -> String {

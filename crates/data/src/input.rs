@@ -189,7 +189,8 @@ impl Input {
         })
     }
 
-    fn open_unchanged(&self) -> Result<File> {
+    /// Opens the file, unless it changed since it was first opened.
+    pub(crate) fn open_unchanged(&self) -> Result<File> {
         let unreadable = |source| Error::Unreadable {
             path: self.path.clone(),
             source,
@@ -434,6 +435,12 @@ impl<R: Read> Read for Checked<R> {
 fn expect_single_pieces(file: &File) {
     // SAFETY: advice on an open descriptor touches no memory of ours.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+}
+
+/// Drops what reading by others, SQLite for one, left of a file in the page cache.
+pub(crate) fn drop_cached(file: &File) {
+    // SAFETY: advice on an open descriptor touches no memory of ours.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
 /// `RWF_DONTCACHE` (Linux 6.14): pages that were not cached before are dropped once copied, and pages

@@ -7,6 +7,7 @@ use tidegate_memory::{Grant, Ledger};
 
 use super::head::{Format, Head};
 use super::listing::list;
+use super::sqlite::SqlitePart;
 use super::{Part, Source, is_looked_at, json, zip};
 use crate::csv::DialectOptions;
 use crate::csv::part::{CsvPart, CsvShape};
@@ -18,6 +19,9 @@ pub struct SourceOptions {
     pub dialect: DialectOptions,
     /// Words for missing values beside the usual ones.
     pub missing: Vec<String>,
+    /// What to ask a database for.
+    #[serde(default)]
+    pub query: Option<String>,
 }
 
 impl Source {
@@ -34,6 +38,7 @@ impl Source {
             names,
             ledger,
             parts: Vec::new(),
+            asked: false,
             csv: None,
             json: Vec::new(),
             head: Head::new(&ledger.holder("sample"))?,
@@ -70,6 +75,8 @@ struct Opening<'o> {
     names: &'o [&'o str],
     ledger: &'o Ledger,
     parts: Vec<Box<dyn Part>>,
+    /// There is a database that the query is for.
+    asked: bool,
     /// What all CSV files have in common, by the first of them.
     csv: Option<CsvShape>,
     /// Files of JSON lines and their places among the parts: what their columns are is known with the last one.
@@ -93,10 +100,11 @@ impl Opening<'_> {
         match format {
             Format::Csv => self.open_csv(input, look),
             Format::JsonLines => self.open_json(input, look),
-            Format::Zip if input.is_member() => Err(Error::Member {
+            Format::Sqlite | Format::Zip if input.is_member() => Err(Error::Member {
                 path: input.path().into(),
-                what: "is an archive itself".into(),
+                what: format!("is {}", format.name()),
             }),
+            Format::Sqlite => self.open_sqlite(input),
             Format::Zip => self.open_zip(&input),
         }
     }
@@ -139,6 +147,12 @@ impl Opening<'_> {
         Ok(())
     }
 
+    fn open_sqlite(&mut self, input: Input) -> Result<()> {
+        self.asked = true;
+        let part = SqlitePart::open(input, self.options.query.as_deref())?;
+        self.push(part)
+    }
+
     fn open_zip(&mut self, archive: &Input) -> Result<()> {
         let members = zip::members(archive, &self.ledger.holder("sample"), &mut self.listed)?;
         let (n_members, mut format) = (members.len(), None);
@@ -165,6 +179,11 @@ impl Opening<'_> {
                 check_drift(self.parts[0].as_ref(), &part)?;
             }
             self.parts.insert(place, Box::new(part));
+        }
+        if let (Some(_), false) = (&self.options.query, self.asked) {
+            return Err(Error::NothingToAsk {
+                path: self.parts[0].path().into(),
+            });
         }
         Ok(Source { parts: self.parts })
     }

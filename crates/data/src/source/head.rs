@@ -61,6 +61,7 @@ impl Head {
 pub(super) enum Format {
     Csv,
     JsonLines,
+    Sqlite,
     Zip,
 }
 
@@ -70,6 +71,7 @@ impl Format {
         let packed = input.compression() != Compression::Plain;
         match head.text() {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] if !packed => Format::Zip,
+            text if text.starts_with(b"SQLite format 3\0") && !packed => Format::Sqlite,
             text if is_json(text, input.path()) => Format::JsonLines,
             _ => Format::Csv,
         }
@@ -79,6 +81,7 @@ impl Format {
         match self {
             Format::Csv => "CSV",
             Format::JsonLines => "JSON lines",
+            Format::Sqlite => "an SQLite database",
             Format::Zip => "a zip archive",
         }
     }

@@ -6,11 +6,14 @@
 //! while they read.
 
 mod cells;
+mod cursor;
 mod files;
 mod head;
 mod json;
 mod listing;
 mod reader;
+mod sample;
+mod sqlite;
 #[cfg(test)]
 mod tests;
 mod zip;
@@ -143,6 +146,8 @@ pub enum Kind {
     /// Seconds since 1970, UTC.
     Time,
     Text,
+    /// Lists, structs and the like: left aside, and refused by name where they are asked for.
+    Unsupported,
 }
 
 /// A place between two pieces: where reading can be taken up again.

@@ -2,6 +2,7 @@
 
 mod json;
 mod listing;
+mod sqlite;
 mod zip;
 
 use std::path::{Path, PathBuf};

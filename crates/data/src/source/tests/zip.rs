@@ -144,7 +144,7 @@ fn what_is_no_table_is_refused_by_name() {
         ),
         (
             "twice.zip",
-            "twice.zip/a.zip: cannot be read from its archive: it is an archive itself",
+            "twice.zip/a.zip: cannot be read from its archive: it is a zip archive",
         ),
         ("cut.zip", "cut.zip: the zip archive is broken"),
     ] {
