@@ -160,6 +160,14 @@ impl Chunk {
         self.first_bad = None;
     }
 
+    /// Bytes of text that there is room for in all; any number where none are wanted.
+    pub(crate) fn text_room(&self) -> u64 {
+        match self.columns.iter().any(|column| column.read == Read::Text) {
+            true => self.texts.capacity() as u64,
+            false => u64::MAX,
+        }
+    }
+
     pub fn n_rows(&self) -> usize {
         self.lines.len()
     }

@@ -134,6 +134,55 @@ pub enum Error {
         #[source]
         source: Box<Refused>,
     },
+    #[error("{}: holds no data files", path.display())]
+    EmptyFolder { path: PathBuf },
+    #[error("{}: holds folders, such as {}", path.display(), inner.display())]
+    NestedFolder { path: PathBuf, inner: PathBuf },
+    #[error("{pattern}: no file matches this pattern")]
+    NothingMatches { pattern: String },
+    #[error("{pattern}: not a pattern: {what} (character {at})")]
+    Pattern {
+        pattern: String,
+        at: usize,
+        what: &'static str,
+    },
+    #[error("{} is {first_format} and {} is {other_format}", first.display(), other.display())]
+    MixedFormats {
+        first: PathBuf,
+        first_format: &'static str,
+        other: PathBuf,
+        other_format: &'static str,
+    },
+    #[error("{}: the zip archive is broken", path.display())]
+    Archive {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: holds no table: {members} files{}", path.display(), among(first))]
+    NoTables {
+        path: PathBuf,
+        members: u64,
+        first: Vec<String>,
+    },
+    #[error("{}: cannot be read from its archive: it {what}", path.display())]
+    Member { path: PathBuf, what: String },
+    #[error("{}: is one JSON list instead of an object a line", path.display())]
+    JsonList { path: PathBuf },
+    #[error("{}:{line}: {fault}, and no other line seen holds an object", path.display())]
+    NotJsonLines {
+        path: PathBuf,
+        line: u64,
+        fault: Box<Fault>,
+    },
+    #[error("{}: there is no database to ask among what was named", path.display())]
+    NothingToAsk { path: PathBuf },
+    #[error("{}: the query fails: {what}", path.display())]
+    Query { path: PathBuf, what: String },
+    #[error("{}: holds {}", path.display(), tables_held(tables))]
+    WhichTable { path: PathBuf, tables: Vec<String> },
+    #[error("{}: the query ended without an answer", path.display())]
+    Stopped { path: PathBuf },
 }
 
 /// What is wrong with one row.
@@ -151,6 +200,10 @@ pub enum Fault {
     },
     #[error("target {column:?}: {value:?} is not a number")]
     TargetNotANumber { column: String, value: String },
+    #[error("character {at}: {what}")]
+    Json { at: usize, what: String },
+    #[error("column {column:?}: {bytes} bytes that are no text")]
+    Blob { column: String, bytes: usize },
 }
 
 impl Error {
@@ -230,6 +283,37 @@ impl Error {
                 (needed + 24_000_000).div_ceil(1_000_000)
             ),
             Error::Memory { .. } => "give more --memory".into(),
+            Error::EmptyFolder { .. } => {
+                "check the path; files whose names begin with . or _ are passed over".into()
+            }
+            Error::NestedFolder { path, .. } => format!(
+                "name the folder that holds the files, or all of them by a pattern: '{}/**/*.csv'",
+                path.display()
+            ),
+            Error::NothingMatches { .. } => {
+                "check the pattern: * and ? stay within one folder, ** crosses folders".into()
+            }
+            Error::Pattern { .. } => "write [[] for a bracket that stands for itself".into(),
+            Error::MixedFormats { .. } => "name the files of one format by a pattern, such as '*.csv'".into(),
+            Error::Archive { .. } => "the archive is cut off or damaged: copy or pack it again".into(),
+            Error::NoTables { .. } => {
+                "pack files named .csv, .tsv or .jsonl; save a spreadsheet as CSV".into()
+            }
+            Error::JsonList { path } => format!(
+                "write an object a line: jq -c '.[]' {} > rows.jsonl",
+                path.display()
+            ),
+            Error::NotJsonLines { path, .. } => {
+                format!("write an object a line: jq -c . {} > rows.jsonl", path.display())
+            }
+            Error::NothingToAsk { .. } => "leave --query away, or name a database".into(),
+            Error::Query { .. } => "try the query in the database's own shell".into(),
+            Error::WhichTable { tables, .. } => match tables.first() {
+                Some(table) => format!("say which: --query 'SELECT * FROM {table:?}'"),
+                None => "check the path".into(),
+            },
+            Error::Stopped { .. } => "this is a fault of the program: please report it".into(),
+            Error::Member { .. } => "pack it again with the usual compression and without a password".into(),
         };
         Some(hint)
     }
@@ -244,6 +328,15 @@ impl Error {
                 | Error::Drift { .. }
                 | Error::UnknownColumn { .. }
                 | Error::Columns { .. }
+                | Error::EmptyFolder { .. }
+                | Error::NestedFolder { .. }
+                | Error::NothingMatches { .. }
+                | Error::Pattern { .. }
+                | Error::MixedFormats { .. }
+                | Error::NoTables { .. }
+                | Error::NothingToAsk { .. }
+                | Error::Query { .. }
+                | Error::WhichTable { .. }
         )
     }
 }
@@ -274,6 +367,8 @@ impl Fault {
                 Fault::OtherValue { .. } => {
                     "if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip"
                 }
+                Fault::Blob { .. } => "leave the column out of the query, or make text of it: CAST(x AS TEXT)",
+                Fault::Json { .. } => "mend the line, or leave such rows out: --bad-rows skip",
                 Fault::TargetNotANumber { .. } => {
                     "mend the value, name the word for missing values (--missing WORD), \
                      or leave such rows out: --bad-rows skip"
@@ -303,6 +398,20 @@ fn drift(missing: &[String], extra: &[String]) -> String {
         text.push_str(&format!("{begin} has {} beside", quoted(extra)));
     }
     text
+}
+
+fn tables_held(tables: &[String]) -> String {
+    match tables.is_empty() {
+        true => "no tables".into(),
+        false => format!("several tables: {}", quoted(tables)),
+    }
+}
+
+fn among(first: &[String]) -> String {
+    match first.is_empty() {
+        true => String::new(),
+        false => format!(", {} among them", quoted(first)),
+    }
 }
 
 /// A few names in quotes, and how many more there are.

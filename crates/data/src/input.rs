@@ -18,15 +18,28 @@ pub enum Compression {
     Plain,
     Gzip,
     Zstd,
+    /// A member of a zip archive.
+    Deflate,
 }
 
-/// A regular file that holds text, possibly compressed.
+/// A regular file that holds text, possibly compressed, or a member of an archive.
 #[derive(Debug, Clone)]
 pub struct Input {
     path: PathBuf,
     compression: Compression,
     bytes: u64,
     modified: (i64, i64),
+    member: Option<Member>,
+}
+
+/// Where a member of an archive stands, and what its text must come to.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub archive: Arc<Path>,
+    pub archive_bytes: u64,
+    pub start: u64,
+    pub text_bytes: u64,
+    pub crc: u32,
 }
 
 /// Compressed input is read from disk in pieces of this size.
@@ -69,18 +82,35 @@ impl Input {
             compression,
             bytes: metadata.len(),
             modified: modified(&metadata),
+            member: None,
         })
+    }
+
+    /// A member of this archive, named `name` in it, of so many bytes.
+    pub(crate) fn member(&self, name: &str, compression: Compression, bytes: u64, member: Member) -> Input {
+        Input {
+            path: self.path.join(name),
+            compression,
+            bytes,
+            modified: self.modified,
+            member: Some(member),
+        }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Whether this is part of an archive.
+    pub(crate) fn is_member(&self) -> bool {
+        self.member.is_some()
+    }
+
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// The size of the file on disk.
+    /// The size on disk.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -107,18 +137,14 @@ impl Input {
             path: self.path.clone(),
             source,
         };
-        let file = File::open(&self.path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
-        if (metadata.len(), modified(&metadata)) != (self.bytes, self.modified) {
-            return Err(Error::Changed {
-                path: self.path.clone(),
-            });
-        }
-        expect_single_pieces(&file);
+        let file = self.open_unchanged()?;
         let consumed = Arc::new(AtomicU64::new(0));
+        let start = self.start();
         let raw = DroppingReader {
             file,
-            offset: 0,
+            start,
+            offset: start,
+            end: start + self.bytes,
             consumed: consumed.clone(),
             uncached: true,
         };
@@ -133,7 +159,7 @@ impl Input {
                 )
             }
             Compression::Zstd => {
-                let window = zstd_window(&raw.file).map_err(unreadable)?;
+                let window = zstd_window(&raw.file, start).map_err(unreadable)?;
                 let grant = holder
                     .try_grant(window.saturating_add(DECODER_BYTES))
                     .map_err(|source| Error::Window {
@@ -145,7 +171,13 @@ impl Input {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered).map_err(unreadable)?;
                 let log = 64 - window.saturating_sub(1).leading_zeros();
                 decoder.window_log_max(log.clamp(10, 31)).map_err(unreadable)?;
-                (Source::Packed(Box::new(decoder)), Some(grant))
+                (self.packed(decoder), Some(grant))
+            }
+            Compression::Deflate => {
+                let grant = holder.try_grant(DECODER_BYTES)?;
+                let buffered = BufReader::with_capacity(RAW_BUFFER, raw);
+                let decoder = flate2::bufread::DeflateDecoder::new(buffered);
+                (self.packed(decoder), Some(grant))
             }
         };
         Ok(Text {
@@ -157,28 +189,80 @@ impl Input {
         })
     }
 
-    /// Opens a plain file for looks at a few places.
-    pub(crate) fn places(&self) -> Result<Places<'_>> {
-        let file = File::open(&self.path).map_err(|source| Error::Unreadable {
+    /// Opens the file, unless it changed since it was first opened.
+    pub(crate) fn open_unchanged(&self) -> Result<File> {
+        let unreadable = |source| Error::Unreadable {
+            path: self.path.clone(),
+            source,
+        };
+        let file = File::open(self.file()).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let known = self
+            .member
+            .as_ref()
+            .map_or(self.bytes, |member| member.archive_bytes);
+        if (metadata.len(), modified(&metadata)) != (known, self.modified) {
+            return Err(Error::Changed {
+                path: self.path.clone(),
+            });
+        }
+        expect_single_pieces(&file);
+        Ok(file)
+    }
+
+    /// What is decompressed, held against what an archive says of it.
+    fn packed(&self, decoder: impl Read + Send + 'static) -> Source {
+        match &self.member {
+            Some(member) => Source::Packed(Box::new(Checked {
+                decoder,
+                left: member.text_bytes,
+                crc: flate2::Crc::new(),
+                expected: member.crc,
+            })),
+            None => Source::Packed(Box::new(decoder)),
+        }
+    }
+
+    fn file(&self) -> &Path {
+        self.member.as_ref().map_or(&self.path, |member| &*member.archive)
+    }
+
+    fn start(&self) -> u64 {
+        self.member.as_ref().map_or(0, |member| member.start)
+    }
+
+    /// Opens a file for looks at a few places of what stands on disk.
+    pub(crate) fn places(&self) -> Result<Places> {
+        let file = File::open(self.file()).map_err(|source| Error::Unreadable {
             path: self.path.clone(),
             source,
         })?;
         expect_single_pieces(&file);
-        Ok(Places { input: self, file })
+        Ok(Places {
+            path: self.path.clone(),
+            file,
+            start: self.start(),
+            bytes: self.bytes,
+        })
     }
 }
 
-/// A plain file, read here and there.
-pub(crate) struct Places<'i> {
-    input: &'i Input,
+/// A file, read here and there.
+pub(crate) struct Places {
+    path: PathBuf,
     file: File,
+    /// Where the input starts in it, and how long it is.
+    start: u64,
+    bytes: u64,
 }
 
-impl Places<'_> {
+impl Places {
     /// Reads up to `bytes.len()` bytes at an offset, leaving nothing in the page cache.
     pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize> {
-        read_uncached(&self.file, bytes, offset, &mut true).map_err(|source| Error::Unreadable {
-            path: self.input.path.clone(),
+        let room = self.bytes.saturating_sub(offset).min(bytes.len() as u64);
+        let bytes = &mut bytes[..room as usize];
+        read_uncached(&self.file, bytes, self.start + offset, &mut true).map_err(|source| Error::Unreadable {
+            path: self.path.clone(),
             source,
         })
     }
@@ -277,6 +361,12 @@ impl Text {
                 at,
                 source,
             },
+            Compression::Deflate => Error::Compressed {
+                path,
+                format: "zip",
+                at,
+                source,
+            },
         }
     }
 }
@@ -285,22 +375,56 @@ impl Text {
 /// budget and push out what others need.
 struct DroppingReader {
     file: File,
+    /// Where in the file reading started, where it is and where it ends.
+    start: u64,
     offset: u64,
+    end: u64,
     consumed: Arc<AtomicU64>,
     uncached: bool,
 }
 
 impl DroppingReader {
     fn advance(&mut self, bytes: u64) {
-        self.offset += bytes;
-        self.consumed.store(self.offset, Ordering::Relaxed);
+        self.offset = self.offset.saturating_add(bytes);
+        self.consumed.store(self.offset - self.start, Ordering::Relaxed);
     }
 }
 
 impl Read for DroppingReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let room = self.end.saturating_sub(self.offset).min(bytes.len() as u64);
+        let bytes = &mut bytes[..room as usize];
         let read = read_uncached(&self.file, bytes, self.offset, &mut self.uncached)?;
         self.advance(read as u64);
+        Ok(read)
+    }
+}
+
+/// Text out of an archive, which tells its length and checksum beforehand.
+struct Checked<R> {
+    decoder: R,
+    left: u64,
+    crc: flate2::Crc,
+    expected: u32,
+}
+
+impl<R: Read> Read for Checked<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.decoder.read(bytes)?;
+        let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        if read as u64 > self.left {
+            return wrong("longer than the archive says");
+        }
+        self.left -= read as u64;
+        self.crc.update(&bytes[..read]);
+        if read == 0 && !bytes.is_empty() {
+            if self.left > 0 {
+                return wrong("shorter than the archive says");
+            }
+            if self.crc.sum() != self.expected {
+                return wrong("its checksum does not fit");
+            }
+        }
         Ok(read)
     }
 }
@@ -311,6 +435,12 @@ impl Read for DroppingReader {
 fn expect_single_pieces(file: &File) {
     // SAFETY: advice on an open descriptor touches no memory of ours.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+}
+
+/// Drops what reading by others, SQLite for one, left of a file in the page cache.
+pub(crate) fn drop_cached(file: &File) {
+    // SAFETY: advice on an open descriptor touches no memory of ours.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
 /// `RWF_DONTCACHE` (Linux 6.14): pages that were not cached before are dropped once copied, and pages
@@ -348,9 +478,9 @@ fn read_uncached(file: &File, bytes: &mut [u8], offset: u64, supported: &mut boo
 }
 
 /// The window that the first zstd frame asks a decoder to keep (RFC 8878, 3.1.1.1).
-fn zstd_window(file: &File) -> io::Result<u64> {
+fn zstd_window(file: &File, start: u64) -> io::Result<u64> {
     let mut header = [0u8; 18];
-    let read = file.read_at(&mut header, 0)?;
+    let read = file.read_at(&mut header, start)?;
     if read < 6 {
         return Ok(0);
     }

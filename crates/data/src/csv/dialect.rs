@@ -132,7 +132,17 @@ fn infer_header(rows: &[Vec<String>], names: &[&str]) -> bool {
 
 /// The first rows as text.
 pub(crate) fn first_rows(padded: &[u8], end: usize, dialect: &Dialect) -> Vec<Vec<String>> {
+    rows_at_top(padded, end, dialect, ROWS)
+}
+
+/// The first row as text.
+pub(crate) fn first_row(padded: &[u8], end: usize, dialect: &Dialect) -> Option<Vec<String>> {
+    rows_at_top(padded, end, dialect, 1).pop()
+}
+
+fn rows_at_top(padded: &[u8], end: usize, dialect: &Dialect, most: usize) -> Vec<Vec<String>> {
     struct First {
+        most: usize,
         quote: Option<u8>,
         rows: Vec<Vec<String>>,
         row: Vec<String>,
@@ -140,7 +150,7 @@ pub(crate) fn first_rows(padded: &[u8], end: usize, dialect: &Dialect) -> Vec<Ve
     }
     impl First {
         fn is_full(&self) -> bool {
-            self.rows.len() >= ROWS || (self.rows.len() >= 2 && self.cells > CELLS)
+            self.rows.len() >= self.most || (self.rows.len() >= 2 && self.cells > CELLS)
         }
     }
     impl RowSink for First {
@@ -158,6 +168,7 @@ pub(crate) fn first_rows(padded: &[u8], end: usize, dialect: &Dialect) -> Vec<Ve
         }
     }
     let mut first = First {
+        most,
         quote: dialect.quote,
         rows: Vec::new(),
         row: Vec::new(),

@@ -1,24 +1,35 @@
 //! A CSV file as a part of a source: blocks of text, decoded into chunks on several threads.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tidegate_memory::Ledger;
 
-use super::blocks::{BlockReader, TextBuffer};
+use super::blocks::{BlockReader, Cutter, TextBuffer};
+use super::dialect::first_row;
 use super::rows::{RowSink, walk_rows};
 use super::{Dialect, DialectOptions};
 use crate::chunk::{Chunk, Read};
-use crate::profile::{Look, Profile, look_at_csv};
+use crate::profile::{ColumnProfile, Look, Profile, look_at_csv, name_columns};
 use crate::source::{Kind, Part, Piece, PieceSize, Pieces, Place, Position, Reading, SourceColumn};
 use crate::{BadRows, Compression, Error, Fault, Input, Result};
 
 /// A CSV file with the dialect that its first rows show.
 pub(crate) struct CsvPart {
     input: Input,
-    dialect: Dialect,
-    columns: Vec<SourceColumn>,
-    /// A look at the file, taken when it was opened: dialect and columns come from it.
-    profile: Profile,
+    shape: CsvShape,
+    /// A look at the file, where it was taken when the file was opened; of thousands of files only a few are
+    /// looked at.
+    profile: Option<Profile>,
+}
+
+/// What the files of a table have in common.
+#[derive(Clone)]
+pub(crate) struct CsvShape {
+    pub dialect: Dialect,
+    pub columns: Arc<[SourceColumn]>,
+    /// Bytes of a row, as the file that was looked at has them.
+    row_bytes: f64,
 }
 
 impl CsvPart {
@@ -37,25 +48,62 @@ impl CsvPart {
             budget: ledger.budget(),
         };
         let (dialect, profile) = look_at_csv(&input, &look, &ledger.holder("sample"))?;
-        let column = |name: &String| SourceColumn {
-            name: name.clone(),
-            kind: Kind::Untyped,
+        let shape = CsvShape {
+            dialect,
+            columns: untyped(profile.columns.iter().map(|look| look.name.clone())),
+            row_bytes: profile.bytes as f64 / profile.rows.max(1) as f64,
         };
         Ok(CsvPart {
-            columns: profile.columns.iter().map(|look| column(&look.name)).collect(),
             input,
-            dialect,
-            profile,
+            shape,
+            profile: Some(profile),
         })
     }
 
-    pub(crate) fn dialect(&self) -> &Dialect {
-        &self.dialect
+    pub(crate) fn shape(&self) -> &CsvShape {
+        &self.shape
+    }
+}
+
+impl CsvShape {
+    /// The same dialect, said rather than inferred.
+    pub(crate) fn dialect_options(&self) -> DialectOptions {
+        DialectOptions {
+            delimiter: Some(self.dialect.delimiter),
+            quote: Some(self.dialect.quote),
+            header: Some(self.dialect.header),
+        }
     }
 
-    fn row_text_bytes(&self) -> f64 {
-        self.profile.bytes as f64 / self.profile.rows.max(1) as f64
+    /// Opens another file of the table by its first row alone, which is in `padded[..end]`, the beginning of its
+    /// text or all of it. `None` where that row says that the file is another table, or is not whole.
+    pub(crate) fn open_like(&self, input: &Input, padded: &[u8], end: usize, all: bool) -> Option<CsvPart> {
+        let mut cutter = Cutter::default();
+        cutter.advance(padded, end, &self.dialect, all);
+        let end = if all { end } else { cutter.last_row_end? };
+        let names = name_columns(&first_row(padded, end, &self.dialect)?, self.dialect.header);
+        let mut shape = self.clone();
+        if !names.iter().eq(self.columns.iter().map(|column| &column.name)) {
+            let is_known = |name: &String| self.columns.iter().any(|column| column.name == *name);
+            if names.len() != self.columns.len() || !names.iter().all(is_known) {
+                return None;
+            }
+            shape.columns = untyped(names.into_iter());
+        }
+        Some(CsvPart {
+            input: input.clone(),
+            shape,
+            profile: None,
+        })
     }
+}
+
+fn untyped(names: impl Iterator<Item = String>) -> Arc<[SourceColumn]> {
+    let column = |name| SourceColumn {
+        name,
+        kind: Kind::Untyped,
+    };
+    names.map(column).collect()
 }
 
 impl Part for CsvPart {
@@ -64,7 +112,7 @@ impl Part for CsvPart {
     }
 
     fn columns(&self) -> &[SourceColumn] {
-        &self.columns
+        &self.shape.columns
     }
 
     fn bytes(&self) -> u64 {
@@ -72,14 +120,15 @@ impl Part for CsvPart {
     }
 
     fn n_rows(&self) -> Option<u64> {
-        self.profile.complete.then_some(self.profile.rows)
+        let profile = self.profile.as_ref()?;
+        profile.complete.then_some(profile.rows)
     }
 
     fn rows_guess(&self) -> Option<u64> {
         let plain = self.input.compression() == Compression::Plain;
         self.n_rows().or_else(|| {
-            (plain && self.profile.rows > 0)
-                .then(|| (self.input.bytes() as f64 / self.row_text_bytes()) as u64)
+            (plain && self.shape.row_bytes > 0.0)
+                .then(|| (self.input.bytes() as f64 / self.shape.row_bytes) as u64)
         })
     }
 
@@ -90,9 +139,9 @@ impl Part for CsvPart {
     fn piece_size(&self, reading: &Reading) -> PieceSize {
         let text = match self.input.compression() {
             Compression::Plain => TextBuffer::bytes_needed().min(self.input.bytes()),
-            Compression::Gzip | Compression::Zstd => TextBuffer::bytes_needed(),
+            Compression::Gzip | Compression::Zstd | Compression::Deflate => TextBuffer::bytes_needed(),
         };
-        let rows = (text as f64 / self.row_text_bytes().max(1.0)).ceil() as u64;
+        let rows = (text as f64 / self.shape.row_bytes.max(1.0)).ceil() as u64;
         let has_texts = reading.wanted.iter().any(|wanted| wanted.read == Read::Text);
         PieceSize {
             text: TextBuffer::bytes_needed(),
@@ -103,8 +152,31 @@ impl Part for CsvPart {
         }
     }
 
-    fn profile(&self, _reading: &Reading, _ledger: &Ledger) -> Result<Profile> {
-        Ok(self.profile.clone())
+    fn profile(&self, reading: &Reading, ledger: &Ledger) -> Result<Profile> {
+        if let Some(profile) = &self.profile {
+            return Ok(profile.clone());
+        }
+        let look = Look {
+            options: &self.shape.dialect_options(),
+            names: &[],
+            missing: &reading.missing,
+            budget: ledger.budget(),
+        };
+        match look_at_csv(&self.input, &look, &ledger.holder("sample")) {
+            Ok((_, profile)) => Ok(profile),
+            // One of many files may have no rows.
+            Err(Error::HeaderOnly { .. }) => Ok(Profile {
+                columns: self
+                    .columns()
+                    .iter()
+                    .map(|column| ColumnProfile::new(&column.name, column.kind))
+                    .collect(),
+                rows: 0,
+                bytes: 0,
+                complete: true,
+            }),
+            Err(error) => Err(error),
+        }
     }
 
     fn read<'a>(
@@ -114,7 +186,7 @@ impl Part for CsvPart {
         ledger: &Ledger,
     ) -> Result<Box<dyn Pieces + 'a>> {
         let holder = ledger.holder("text");
-        let blocks = BlockReader::new(&self.input, &self.dialect, &holder, ledger.budget(), start)?;
+        let blocks = BlockReader::new(&self.input, &self.shape.dialect, &holder, ledger.budget(), start)?;
         Ok(Box::new(CsvPieces { blocks }))
     }
 
@@ -123,13 +195,18 @@ impl Part for CsvPart {
         let Some(text) = text else { return Ok(()) };
         let (padded, end) = text.padded();
         chunk.clear();
-        let mut places = vec![None; self.columns.len()];
+        let mut places = vec![None; self.columns().len()];
         for (at, wanted) in reading.wanted.iter().enumerate() {
-            if let Some(column) = self.columns.iter().position(|column| column.name == wanted.name) {
+            if let Some(column) = self
+                .columns()
+                .iter()
+                .position(|column| column.name == wanted.name)
+            {
                 places[column] = Some(at);
             }
         }
         let quote = self
+            .shape
             .dialect
             .quote
             .filter(|quote| memchr::memchr(*quote, &padded[..end]).is_some());
@@ -139,13 +216,13 @@ impl Part for CsvPart {
             places: &places,
             quote,
             chunk,
-            active: !(place.start.line == 1 && self.dialect.header),
+            active: !(place.start.line == 1 && self.shape.dialect.header),
             // Whole blocks are checked at once; only a block that fails is checked row by row.
             check_utf8: std::str::from_utf8(&padded[..end]).is_err(),
             line: 0,
             failed: None,
         };
-        walk_rows(padded, end, place.start.line, &self.dialect, &mut rows);
+        walk_rows(padded, end, place.start.line, &self.shape.dialect, &mut rows);
         match rows.failed {
             Some((line, fault)) => Err(Error::BadRow {
                 path: self.path().into(),
@@ -220,8 +297,8 @@ impl Rows<'_> {
     fn not_utf8(&self, row: &[u8]) -> Option<Fault> {
         let error = std::str::from_utf8(row).err()?;
         let separators =
-            memchr::memchr_iter(self.part.dialect.delimiter, &row[..error.valid_up_to()]).count();
-        let column = self.part.columns.get(separators);
+            memchr::memchr_iter(self.part.shape.dialect.delimiter, &row[..error.valid_up_to()]).count();
+        let column = self.part.columns().get(separators);
         Some(Fault::NotUtf8 {
             column: column.map(|column| column.name.clone()).unwrap_or_default(),
         })

@@ -5,8 +5,18 @@
 //! on any machine. Text formats hand out text and decode it on several threads; typed formats fill the chunk
 //! while they read.
 
+mod cells;
+mod cursor;
 mod files;
+mod head;
+mod json;
+mod listing;
 mod reader;
+mod sample;
+mod sqlite;
+#[cfg(test)]
+mod tests;
+mod zip;
 
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
@@ -76,11 +86,9 @@ impl Source {
 
     /// Looks at a bounded sample: of one part, or of several spread over all of them.
     pub fn profile(&self, reading: &Reading, ledger: &Ledger) -> Result<Profile> {
-        const LOOKED_AT: usize = 8;
         let n = self.parts.len();
         let mut profile = self.parts[0].profile(reading, ledger)?;
-        for i in 1..LOOKED_AT.min(n) {
-            let part = &self.parts[i * (n - 1) / (LOOKED_AT.min(n) - 1)];
+        for part in (1..n).filter(|i| is_looked_at(*i, n)).map(|i| &self.parts[i]) {
             profile.add(&part.profile(reading, ledger)?);
         }
         profile.complete &= n <= LOOKED_AT;
@@ -112,6 +120,14 @@ impl Source {
     }
 }
 
+/// Parts that are looked at, at the most.
+const LOOKED_AT: usize = 8;
+
+/// Whether part `i` of `n` is among those that are looked at: all, or some from the first to the last.
+fn is_looked_at(i: usize, n: usize) -> bool {
+    n <= LOOKED_AT || (0..LOOKED_AT).any(|look| look * (n - 1) / (LOOKED_AT - 1) == i)
+}
+
 /// What a source says of a column before a value is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceColumn {
@@ -130,7 +146,7 @@ pub enum Kind {
     /// Seconds since 1970, UTC.
     Time,
     Text,
-    /// Lists and structures: nothing that a cell of a table can be.
+    /// Lists, structs and the like: left aside, and refused by name where they are asked for.
     Unsupported,
 }
 
