@@ -107,14 +107,7 @@ impl Input {
             path: self.path.clone(),
             source,
         };
-        let file = File::open(&self.path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
-        if (metadata.len(), modified(&metadata)) != (self.bytes, self.modified) {
-            return Err(Error::Changed {
-                path: self.path.clone(),
-            });
-        }
-        expect_single_pieces(&file);
+        let file = self.open_unchanged()?;
         let consumed = Arc::new(AtomicU64::new(0));
         let raw = DroppingReader {
             file,
@@ -157,30 +150,76 @@ impl Input {
         })
     }
 
+    fn open_unchanged(&self) -> Result<File> {
+        let unreadable = |source| Error::Unreadable {
+            path: self.path.clone(),
+            source,
+        };
+        let file = File::open(&self.path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        if (metadata.len(), modified(&metadata)) != (self.bytes, self.modified) {
+            return Err(Error::Changed {
+                path: self.path.clone(),
+            });
+        }
+        expect_single_pieces(&file);
+        Ok(file)
+    }
+
+    /// The first bytes, which name most formats; zeros where the file is shorter.
+    pub(crate) fn magic(&self) -> Result<[u8; 8]> {
+        let mut magic = [0; 8];
+        self.places()?.read_at(&mut magic, 0)?;
+        Ok(magic)
+    }
+
     /// Opens a plain file for looks at a few places.
-    pub(crate) fn places(&self) -> Result<Places<'_>> {
+    pub(crate) fn places(&self) -> Result<Places> {
         let file = File::open(&self.path).map_err(|source| Error::Unreadable {
             path: self.path.clone(),
             source,
         })?;
         expect_single_pieces(&file);
-        Ok(Places { input: self, file })
+        Ok(Places {
+            path: self.path.clone(),
+            file,
+        })
+    }
+
+    /// The same, for reading all of it: refuses a file that changed since it was opened.
+    pub(crate) fn unchanged_places(&self) -> Result<Places> {
+        Ok(Places {
+            path: self.path.clone(),
+            file: self.open_unchanged()?,
+        })
     }
 }
 
 /// A plain file, read here and there.
-pub(crate) struct Places<'i> {
-    input: &'i Input,
+pub(crate) struct Places {
+    path: PathBuf,
     file: File,
 }
 
-impl Places<'_> {
+impl Places {
     /// Reads up to `bytes.len()` bytes at an offset, leaving nothing in the page cache.
     pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize> {
         read_uncached(&self.file, bytes, offset, &mut true).map_err(|source| Error::Unreadable {
-            path: self.input.path.clone(),
+            path: self.path.clone(),
             source,
         })
+    }
+
+    /// Fills all of `bytes`; `false` where the file ends before.
+    pub(crate) fn fill_at(&self, bytes: &mut [u8], offset: u64) -> Result<bool> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.read_at(&mut bytes[filled..], offset + filled as u64)? {
+                0 => return Ok(false),
+                read => filled += read,
+            }
+        }
+        Ok(true)
     }
 }
 

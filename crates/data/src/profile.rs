@@ -391,7 +391,7 @@ fn widest_row(padded: &[u8], end: usize, options: &DialectOptions) -> u64 {
 }
 
 /// Names from the header, made unique (`x`, `x.1`), or `column_1`, `column_2`, …
-fn name_columns(top: &[String], header: bool) -> Vec<String> {
+pub(crate) fn name_columns(top: &[String], header: bool) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut copies: HashMap<String, u64> = HashMap::new();
     let name = |(i, field): (usize, &String)| {

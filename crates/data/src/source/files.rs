@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tidegate_memory::Ledger;
 
+use super::parquet::ParquetPart;
 use super::{Part, Source};
 use crate::csv::DialectOptions;
 use crate::csv::part::CsvPart;
@@ -47,6 +48,10 @@ fn open_file(
     names: &[&str],
     ledger: &Ledger,
 ) -> Result<Box<dyn Part>> {
+    match &input.magic()? {
+        [b'P', b'A', b'R', b'1' | b'E', ..] => return Ok(Box::new(ParquetPart::open(input, ledger)?)),
+        _ => {}
+    }
     let part = CsvPart::open(input, &options.dialect, names, &options.missing, ledger)?;
     Ok(Box::new(part))
 }

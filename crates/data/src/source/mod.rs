@@ -5,12 +5,17 @@
 //! on any machine. Text formats hand out text and decode it on several threads; typed formats fill the chunk
 //! while they read.
 
+mod columns;
 mod files;
+mod parquet;
+mod pool;
 mod reader;
+mod sample;
 
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +102,36 @@ impl Source {
         SourceReader::new(&self.parts, reading, start, ledger)
     }
 
+    /// Reads chunk by chunk on the calling thread, from `start` on; `take` is given each with the position behind it
+    /// and may stop.
+    pub fn scan(
+        &self,
+        reading: &Reading,
+        start: Position,
+        ledger: &Ledger,
+        mut take: impl FnMut(&Chunk, Position) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let holder = ledger.holder("rows");
+        let is_text = self.piece_size(reading).text > 0;
+        let mut piece = Piece {
+            text: is_text.then(|| TextBuffer::new(&holder)).transpose()?,
+            chunk: Chunk::new(&reading.wanted, &reading.missing, &holder)?,
+        };
+        let mut reader = self.read(reading, start, ledger)?;
+        while let Some(place) = reader.read(&mut piece, &mut || false)? {
+            self.decode(&place, reading, &mut piece)?;
+            if take(&piece.chunk, place.end()).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the reader of these columns holds beside the rows of a piece.
+    pub fn reader_bytes(&self, reading: &Reading) -> u64 {
+        self.piece_size(reading).reader
+    }
+
     /// Makes a chunk of what was read, on any thread.
     pub(crate) fn decode(&self, place: &Place, reading: &Reading, piece: &mut Piece) -> Result<()> {
         self.parts[place.start.part].decode(place, reading, piece)
@@ -130,6 +165,8 @@ pub enum Kind {
     /// Seconds since 1970, UTC.
     Time,
     Text,
+    /// Lists, structs and the like: left aside, and refused by name where they are asked for.
+    Unsupported,
 }
 
 /// A place between two pieces: where reading can be taken up again.
