@@ -42,8 +42,9 @@ pub struct Chunk {
     /// Rows of this piece that could not be read and are left out.
     pub bad: u64,
     pub first_bad: Option<(u64, Fault)>,
-    /// The user's own words for missing values.
+    /// The user's own words for missing values, and those of them that are numbers.
     missing: Vec<String>,
+    missing_numbers: Vec<f64>,
     /// The bytes of all texts.
     texts: Vec<u8>,
     grant: Grant,
@@ -94,6 +95,7 @@ impl Chunk {
             bad: 0,
             first_bad: None,
             missing: missing.to_vec(),
+            missing_numbers: missing.iter().filter_map(|word| number(word)).collect(),
             texts: Vec::new(),
             grant: holder.try_grant(0)?,
         })
@@ -251,12 +253,66 @@ impl Chunk {
         }
     }
 
+    /// Appends a truth; written as text where texts are wanted.
+    #[inline]
+    pub(crate) fn push_boolean(&mut self, column: usize, value: bool) {
+        match &mut self.columns[column].cells {
+            Cells::Numbers(cells) => cells.push(f64::from(u8::from(value))),
+            Cells::Texts(_) => self.push_text(column, if value { b"true" } else { b"false" }, None),
+        }
+    }
+
+    /// Appends many cells that the source holds as numbers, NaN where one is missing. Returns `false`, with
+    /// nothing done, where texts are wanted.
+    pub(crate) fn push_numbers(&mut self, column: usize, values: impl Iterator<Item = f64>) -> bool {
+        let target = &mut self.columns[column];
+        let Cells::Numbers(cells) = &mut target.cells else {
+            return false;
+        };
+        let start = cells.len();
+        cells.extend(values);
+        if !self.missing_numbers.is_empty() {
+            for cell in &mut cells[start..] {
+                *cell = if self.missing_numbers.contains(cell) {
+                    f64::NAN
+                } else {
+                    *cell
+                };
+            }
+        }
+        if cells[start..].iter().any(|cell| cell.is_infinite()) {
+            target.drop_infinite(start);
+        }
+        true
+    }
+
     #[inline]
     pub(crate) fn push_missing(&mut self, column: usize) {
         match &mut self.columns[column].cells {
             Cells::Numbers(cells) => cells.push(f64::NAN),
             Cells::Texts(cells) => cells.push(NO_TEXT),
         }
+    }
+
+    /// Appends a cell that is no text, in a column of texts.
+    #[cold]
+    pub(crate) fn push_broken(&mut self, column: usize, bytes: &[u8]) {
+        self.push_missing(column);
+        self.columns[column].count_broken(&String::from_utf8_lossy(bytes));
+    }
+
+    /// Appends the cell of an earlier row of the same column again.
+    #[inline]
+    pub(crate) fn push_again(&mut self, column: usize, row: usize) {
+        match &mut self.columns[column].cells {
+            Cells::Numbers(cells) => cells.push(cells[row]),
+            Cells::Texts(cells) => cells.push(cells[row]),
+        }
+    }
+
+    /// Ends rows whose cells were all pushed: `n` of them, numbered from `line` on.
+    pub(crate) fn end_rows(&mut self, line: u64, n: usize) {
+        self.lines.extend(line..line + n as u64);
     }
 
     /// Ends a row whose cells were all pushed.
@@ -282,6 +338,21 @@ impl Chunk {
 }
 
 impl Column {
+    /// Counts infinite numbers from `start` on as broken.
+    #[cold]
+    fn drop_infinite(&mut self, start: usize) {
+        let Cells::Numbers(cells) = &mut self.cells else {
+            return;
+        };
+        for (row, cell) in cells.iter_mut().enumerate().skip(start) {
+            if cell.is_infinite() {
+                self.broken += 1;
+                self.first_broken.get_or_insert_with(|| (row, cell.to_string()));
+                *cell = f64::NAN;
+            }
+        }
+    }
+
     /// A text where a number or a truth was wanted: a word for missing, or something broken.
     #[cold]
     fn push_odd(&mut self, bytes: &[u8], missing: &[String]) {
@@ -303,6 +374,13 @@ impl Column {
             };
             self.first_broken = Some((row - 1, shown(value)));
         }
+    }
+}
+
+fn number(word: &str) -> Option<f64> {
+    match parse_number(word.as_bytes()) {
+        Number::Value(value) => Some(value),
+        _ => None,
     }
 }
 

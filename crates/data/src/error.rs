@@ -183,6 +183,33 @@ pub enum Error {
     WhichTable { path: PathBuf, tables: Vec<String> },
     #[error("{}: the query ended without an answer", path.display())]
     Stopped { path: PathBuf },
+    #[error("{}: the {format} data is broken{place}", path.display())]
+    Broken {
+        path: PathBuf,
+        format: &'static str,
+        /// Where in the file, as ` in row group 3, column "x"`; empty for all of it.
+        place: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("{}: {place} needs {}, more than is left of {}", path.display(), format_bytes(*bytes), format_bytes(*budget))]
+    PieceTooLarge {
+        path: PathBuf,
+        format: &'static str,
+        /// What is too large: `a page of column "text" in row group 3`.
+        place: String,
+        bytes: u64,
+        budget: u64,
+    },
+    #[error("{}: column {column:?} holds {what}, not single values", path.display())]
+    Unsupported {
+        path: PathBuf,
+        column: String,
+        /// The type, as `List(Int64)`.
+        what: String,
+    },
+    #[error("{}: holds no rows", path.display())]
+    NoRows { path: PathBuf },
 }
 
 /// What is wrong with one row.
@@ -314,6 +341,33 @@ impl Error {
             },
             Error::Stopped { .. } => "this is a fault of the program: please report it".into(),
             Error::Member { .. } => "pack it again with the usual compression and without a password".into(),
+            Error::Broken { .. } => "the file is cut off or damaged: copy or write it again".into(),
+            Error::PieceTooLarge {
+                path,
+                format,
+                bytes,
+                budget,
+                ..
+            } => {
+                let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+                let smaller = match *format {
+                    "Parquet" => format!(
+                        "python -c \"import pyarrow.parquet as p; \
+                         p.write_table(p.read_table({name:?}), 'smaller.parquet', \
+                         row_group_size=50000, data_page_size=65536)\""
+                    ),
+                    _ => format!(
+                        "python -c \"import pyarrow.feather as f; \
+                         f.write_feather(f.read_table({name:?}), 'smaller.arrow', chunksize=10000)\""
+                    ),
+                };
+                format!(
+                    "give at least --memory {}MB, or write it in smaller pieces: {smaller}",
+                    (budget + bytes).div_ceil(1_000_000)
+                )
+            }
+            Error::Unsupported { .. } => "write its parts as columns of their own, or leave it out".into(),
+            Error::NoRows { .. } => "check what wrote the file".into(),
         };
         Some(hint)
     }
@@ -337,6 +391,7 @@ impl Error {
                 | Error::NothingToAsk { .. }
                 | Error::Query { .. }
                 | Error::WhichTable { .. }
+                | Error::Unsupported { .. }
         )
     }
 }

@@ -245,6 +245,16 @@ impl Input {
             bytes: self.bytes,
         })
     }
+
+    /// The same, for reading all of it: refuses a file that changed since it was opened.
+    pub(crate) fn unchanged_places(&self) -> Result<Places> {
+        Ok(Places {
+            path: self.path.clone(),
+            file: self.open_unchanged()?,
+            start: self.start(),
+            bytes: self.bytes,
+        })
+    }
 }
 
 /// A file, read here and there.
@@ -265,6 +275,18 @@ impl Places {
             path: self.path.clone(),
             source,
         })
+    }
+
+    /// Fills all of `bytes`; `false` where the file ends before.
+    pub(crate) fn fill_at(&self, bytes: &mut [u8], offset: u64) -> Result<bool> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.read_at(&mut bytes[filled..], offset + filled as u64)? {
+                0 => return Ok(false),
+                read => filled += read,
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -69,7 +69,11 @@ impl Encoders {
         };
         for feature in &self.features {
             let own = feature.encoder.width();
-            let (n, before) = if is_sparse { (own.sparse, own.dense) } else { (own.dense, 0) };
+            let (n, before) = if is_sparse {
+                (own.sparse, own.dense)
+            } else {
+                (own.dense, 0)
+            };
             if left < n {
                 return feature.encoder.name(&feature.name, before + left);
             }

@@ -34,7 +34,9 @@ pub(super) fn push_integer(chunk: &mut Chunk, column: usize, value: i128, words:
 pub(super) fn push_truth(chunk: &mut Chunk, column: usize, value: bool) {
     match chunk.columns[column].read {
         Read::Text => chunk.push_text(column, if value { b"true" } else { b"false" }, None),
-        Read::Number | Read::Boolean => chunk.push_number(column, f64::from(u8::from(value))),
+        Read::Number | Read::Boolean | Read::Time(_) => {
+            chunk.push_number(column, f64::from(u8::from(value)));
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use tidegate_memory::{Grant, Ledger};
 
 use super::head::{Format, Head};
 use super::listing::list;
+use super::parquet::ParquetPart;
 use super::sqlite::SqlitePart;
 use super::{Part, Source, is_looked_at, json, zip};
 use crate::csv::DialectOptions;
@@ -100,11 +101,15 @@ impl Opening<'_> {
         match format {
             Format::Csv => self.open_csv(input, look),
             Format::JsonLines => self.open_json(input, look),
-            Format::Sqlite | Format::Zip if input.is_member() => Err(Error::Member {
+            Format::Sqlite | Format::Zip | Format::Parquet if input.is_member() => Err(Error::Member {
                 path: input.path().into(),
                 what: format!("is {}", format.name()),
             }),
             Format::Sqlite => self.open_sqlite(input),
+            Format::Parquet => {
+                let part = ParquetPart::open(input, self.ledger)?;
+                self.push(part)
+            }
             Format::Zip => self.open_zip(&input),
         }
     }

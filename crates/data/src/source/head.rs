@@ -61,6 +61,7 @@ impl Head {
 pub(super) enum Format {
     Csv,
     JsonLines,
+    Parquet,
     Sqlite,
     Zip,
 }
@@ -71,6 +72,7 @@ impl Format {
         let packed = input.compression() != Compression::Plain;
         match head.text() {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] if !packed => Format::Zip,
+            [b'P', b'A', b'R', b'1' | b'E', ..] if !packed => Format::Parquet,
             text if text.starts_with(b"SQLite format 3\0") && !packed => Format::Sqlite,
             text if is_json(text, input.path()) => Format::JsonLines,
             _ => Format::Csv,
@@ -81,6 +83,7 @@ impl Format {
         match self {
             Format::Csv => "CSV",
             Format::JsonLines => "JSON lines",
+            Format::Parquet => "Parquet",
             Format::Sqlite => "an SQLite database",
             Format::Zip => "a zip archive",
         }

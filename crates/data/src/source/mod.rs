@@ -6,11 +6,14 @@
 //! while they read.
 
 mod cells;
+mod columns;
 mod cursor;
 mod files;
 mod head;
 mod json;
 mod listing;
+mod parquet;
+mod pool;
 mod reader;
 mod sample;
 mod sqlite;
@@ -21,6 +24,7 @@ mod zip;
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -103,6 +107,36 @@ impl Source {
         ledger: &Ledger,
     ) -> Result<SourceReader<'a>> {
         SourceReader::new(&self.parts, reading, start, ledger)
+    }
+
+    /// Reads chunk by chunk on the calling thread, from `start` on; `take` is given each with the position behind it
+    /// and may stop.
+    pub fn scan(
+        &self,
+        reading: &Reading,
+        start: Position,
+        ledger: &Ledger,
+        mut take: impl FnMut(&Chunk, Position) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let holder = ledger.holder("rows");
+        let is_text = self.piece_size(reading).text > 0;
+        let mut piece = Piece {
+            text: is_text.then(|| TextBuffer::new(&holder)).transpose()?,
+            chunk: Chunk::new(&reading.wanted, &reading.missing, &holder)?,
+        };
+        let mut reader = self.read(reading, start, ledger)?;
+        while let Some(place) = reader.read(&mut piece, &mut || false)? {
+            self.decode(&place, reading, &mut piece)?;
+            if take(&piece.chunk, place.end()).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the reader of these columns holds beside the rows of a piece.
+    pub fn reader_bytes(&self, reading: &Reading) -> u64 {
+        self.piece_size(reading).reader
     }
 
     /// Makes a chunk of what was read, on any thread.

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use tidegate_data::Table;
 use tidegate_memory::Ledger;
-use tidegate_train::Event as Told;
-use tidegate_watch::Event;
+use tidegate_train::{Event as Told, Report};
+use tidegate_watch::{Done, Event};
 
+use super::train::Places;
 use super::{Rate, Speaker};
 use crate::Error;
 
@@ -14,16 +15,17 @@ use crate::Error;
 const LEDGER_EVERY: Duration = Duration::from_millis(200);
 
 /// Turns what the trainer says into events on the wire.
-struct Relay<'a> {
-    speaker: &'a Speaker,
-    ledger: &'a Ledger,
-    table: &'a Table,
-    rate: Rate,
-    told: Instant,
+pub(super) struct Relay<'a> {
+    pub speaker: &'a Speaker,
+    pub ledger: &'a Ledger,
+    pub table: &'a Table,
+    pub kind: &'static str,
+    pub rate: Rate,
+    pub told: Instant,
 }
 
 impl Relay<'_> {
-    fn tell(&mut self, event: Told) {
+    pub(super) fn tell(&mut self, event: Told) {
         if self.told.elapsed() >= LEDGER_EVERY {
             self.told = Instant::now();
             self.speaker.ledger(self.ledger);
@@ -35,7 +37,7 @@ impl Relay<'_> {
                     holders,
                     needs,
                     note: None,
-                    model: Some("linear".into()),
+                    model: Some(self.kind.into()),
                     target: Some(self.table.encoders.target_column.clone()),
                     rows: self.table.source.rows_guess(),
                     data_bytes: Some(self.table.source.bytes()),
@@ -43,9 +45,11 @@ impl Relay<'_> {
             }
             Told::Notice(text) => self.speaker.say(Event::Notice { text }),
             Told::Warning { text, error } => {
-                self.speaker.say(Event::Warning {
-                    text: format!("{text}: {}", Error::from(error).message()),
-                });
+                let text = match error {
+                    Some(error) => format!("{text}: {}", Error::from(error).message()),
+                    None => text,
+                };
+                self.speaker.say(Event::Warning { text });
             }
             Told::Progress {
                 epoch,
@@ -87,5 +91,22 @@ impl Relay<'_> {
                 bytes: None,
             }),
         }
+    }
+
+    /// The model is saved: says so, and tidies up.
+    pub(super) fn done(&self, report: &Report, places: &Places) {
+        // The model says it all now; a checkpoint that stays is only untidy.
+        let _ = std::fs::remove_dir_all(&places.checkpoint);
+        self.speaker.ledger(self.ledger);
+        let first = report.metrics.first();
+        self.speaker.say(Event::Done(Done {
+            model: Some(self.kind.into()),
+            rows: Some(report.rows.used),
+            data_bytes: Some(self.table.source.bytes()),
+            metric_name: first.map(|metric| metric.name.clone()),
+            metric_value: first.map(|metric| metric.value),
+            baseline_value: first.and_then(|metric| metric.baseline),
+            ..Done::default()
+        }));
     }
 }

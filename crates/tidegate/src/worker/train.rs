@@ -55,11 +55,17 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
     let holdout = Holdout::new(job.data.holdout, job.train.seed);
     let threads = threads_that_fit(&table, job.threads(), budget)?;
     let fixed = [
-        ("runtime".to_string(), runtime_bytes() + threads as u64 * THREAD_BYTES),
+        (
+            "runtime".to_string(),
+            runtime_bytes() + threads as u64 * THREAD_BYTES,
+        ),
         ("columns".to_string(), table.columns_bytes()),
     ];
     let ledger = Ledger::new(budget);
-    let _held = fixed.iter().map(|(name, bytes)| hold(&ledger, name, *bytes)).collect::<Result<Vec<Grant>>>()?;
+    let _held = fixed
+        .iter()
+        .map(|(name, bytes)| hold(&ledger, name, *bytes))
+        .collect::<Result<Vec<Grant>>>()?;
     let free = ledger.free().saturating_sub(table.pass_needs(threads).bytes());
     let options = FitOptions {
         threads,
@@ -100,13 +106,19 @@ fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
 fn threads_that_fit(table: &Table, threads: usize, budget: u64) -> Result<usize> {
     let needs = |threads: usize| {
         vec![
-            ("runtime".to_string(), runtime_bytes() + threads as u64 * THREAD_BYTES),
+            (
+                "runtime".to_string(),
+                runtime_bytes() + threads as u64 * THREAD_BYTES,
+            ),
             ("columns".into(), table.columns_bytes()),
             ("data buffers".into(), table.pass_needs(threads).bytes()),
         ]
     };
     let total = |threads| needs(threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
-    match (1..=threads.max(1)).rev().find(|threads| total(*threads) <= budget) {
+    match (1..=threads.max(1))
+        .rev()
+        .find(|threads| total(*threads) <= budget)
+    {
         Some(threads) => Ok(threads),
         None => Err(TrainError::BudgetTooSmall {
             least: total(1),
@@ -122,14 +134,21 @@ fn choose(job: &Job, table: &Table) -> (ModelKind, String) {
     if job.model.kind != ModelKind::Auto {
         return (job.model.kind, String::new());
     }
-    let used = table.columns.iter().filter(|column| column.judged.role.is_used()).count();
+    let used = table
+        .columns
+        .iter()
+        .filter(|column| column.judged.role.is_used())
+        .count();
     let texts = table.count_roles(Role::Text);
     match texts > 0 && texts * 2 >= used {
         true => (
             ModelKind::Linear,
             format!("a linear model, for {texts} of {used} columns are texts, which trees do not take"),
         ),
-        false => (ModelKind::Boost, "boosted trees, the best choice for most tables".into()),
+        false => (
+            ModelKind::Boost,
+            "boosted trees, the best choice for most tables".into(),
+        ),
     }
 }
 

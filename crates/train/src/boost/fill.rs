@@ -19,7 +19,12 @@ pub fn fill(
     mut progress: impl FnMut(Position, u64) -> ControlFlow<()>,
 ) -> Result<(Resident, RowCounts)> {
     let shape = &plan.shape;
-    let mut rows = Resident::new(shape.n_rows, shape.n_features, shape.block_rows, &ledger.holder(ROWS))?;
+    let mut rows = Resident::new(
+        shape.n_rows,
+        shape.n_features,
+        shape.block_rows,
+        &ledger.holder(ROWS),
+    )?;
     let mut n_rows = 0;
     let counts = table.pass(
         options,

@@ -400,7 +400,10 @@ impl Training<'_, '_> {
         weights.pop();
         weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         weights.truncate(LISTED_WEIGHTS);
-        let weights = weights.iter().map(|(i, weight)| (encoders.name(*i), *weight)).collect();
+        let weights = weights
+            .iter()
+            .map(|(i, weight)| (encoders.name(*i), *weight))
+            .collect();
         Report {
             metrics,
             rows: RowReport {
