@@ -251,3 +251,59 @@ pub struct Row<'b> {
     /// Where the row stands: its line in a text file, otherwise its number; from 1.
     pub line: u64,
 }
+
+/// A row to make a [`Batch`] of, outside of any source.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlainRow {
+    pub dense: Vec<f32>,
+    /// Places and their values.
+    pub sparse: Vec<(u32, f32)>,
+    pub target: f64,
+    pub held_out: bool,
+}
+
+impl Batch {
+    /// A batch of plain rows, for tests and benches: their lines are counted from 1.
+    ///
+    /// ```
+    /// use tidegate_data::Batch;
+    /// use tidegate_data::batch::{PlainRow, Width};
+    /// use tidegate_memory::Ledger;
+    ///
+    /// let row = PlainRow { dense: vec![0.5], sparse: vec![(3, 1.0)], target: 1.0, held_out: false };
+    /// let width = Width { dense: 1, sparse: 8 };
+    /// let batch = Batch::from_rows(width, &[row], &Ledger::new(1 << 20).holder("batches"))?;
+    /// assert_eq!((batch.n_rows(), batch.row(0).places), (1, [3].as_slice()));
+    /// # Ok::<(), tidegate_data::Error>(())
+    /// ```
+    pub fn from_rows(width: Width, rows: &[PlainRow], holder: &Holder) -> Result<Batch> {
+        let mut batch = Batch::new(width, holder)?;
+        let sparse: usize = rows.iter().map(|row| row.sparse.len()).sum();
+        let bytes = Batch::row_bytes(width, 0.0) * rows.len() as f64 + (sparse * Batch::SPARSE_BYTES) as f64;
+        batch
+            .grant
+            .try_grow(bytes as u64)
+            .map_err(|source| Error::Memory {
+                what: "a batch",
+                source: Box::new(source),
+            })?;
+        batch.places.reserve_exact(sparse);
+        batch.values.reserve_exact(sparse);
+        for (i, row) in rows.iter().enumerate() {
+            batch.push(i as u64 + 1, row.target, row.held_out);
+            batch.counts.rows += 1;
+            batch.counts.held_out += u64::from(row.held_out);
+            for (place, value) in &row.sparse {
+                batch.push_sparse(*place, *value)?;
+            }
+            batch.end_sparse();
+        }
+        if width.dense > 0 {
+            let dense = batch.dense_mut().chunks_exact_mut(width.dense);
+            dense
+                .zip(rows)
+                .for_each(|(to, row)| to.copy_from_slice(&row.dense));
+        }
+        Ok(batch)
+    }
+}

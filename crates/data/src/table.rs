@@ -189,6 +189,20 @@ impl Table {
         self.want_used_columns();
     }
 
+    /// What the fitted encoders hold, granted while the table lives.
+    pub fn encoder_bytes(&self) -> u64 {
+        self.held.as_ref().map_or(0, Grant::bytes)
+    }
+
+    /// Forgets what only training rows need, once they have all been encoded.
+    pub fn release_folds(&mut self) {
+        self.folds.iter_mut().for_each(|folds| *folds = None);
+        let bytes = self.encoders.bytes();
+        if let Some(held) = &mut self.held {
+            held.shrink(held.bytes().saturating_sub(bytes));
+        }
+    }
+
     /// Columns that hold texts, of all that feed the model.
     pub fn count_roles(&self, role: Role) -> usize {
         self.columns

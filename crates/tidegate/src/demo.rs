@@ -68,7 +68,7 @@ pub fn demo(session: &Session, options: &DemoOptions, watch: &mut dyn FnMut(Step
         })
     })?;
     let data_bytes = std::fs::metadata(&table.path).map_or(bytes, |metadata| metadata.len());
-    let mut job = Job::new(&table.path, "y");
+    let mut job = Job::new(vec![table.path.clone()], "y");
     job.memory = Some(options.memory);
     job.name = Some("demo".into());
     let trained = train(session, &job, &mut |budget, update| {

@@ -184,6 +184,7 @@ impl Job {
         Ok(SourceOptions {
             dialect: dialect_options(data.delimiter.as_deref(), data.quote.as_deref(), data.header)?,
             missing: data.missing.clone(),
+            query: data.query.clone(),
         })
     }
 
@@ -193,6 +194,9 @@ impl Job {
             bad_rows: self.data.bad_rows,
             missing: self.data.missing.clone(),
             task: self.model.task,
+            columns: self.data.columns.clone(),
+            ignore: self.data.ignore.clone(),
+            features: self.features.clone(),
         }
     }
 

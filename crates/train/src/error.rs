@@ -30,8 +30,8 @@ pub enum Error {
         bad: u64,
         without_target: u64,
     },
-    #[error("the linear model cannot predict one of several values")]
-    ManyClasses,
+    #[error("the class weights do not fit a target of {classes} classes")]
+    ClassWeights { classes: usize },
     #[error("the loss is no longer a finite number in epoch {epoch}")]
     Diverged { epoch: u32 },
     #[error("{}: cannot be written", path.display())]
@@ -72,8 +72,11 @@ impl Error {
             Error::NoRows { .. } => {
                 Some("check --target, and run without --bad-rows skip to see the first bad row".into())
             }
-            Error::ManyClasses => {
-                Some("predict a number or one of two values, or keep the rows of two values only".into())
+            Error::ClassWeights { classes: 0 } => {
+                Some("a number has no classes: leave the weights out".into())
+            }
+            Error::ClassWeights { .. } => {
+                Some("give one weight for each value of the target, none below 0 and not all 0".into())
             }
             Error::Diverged { .. } => Some("check the data for extreme values".into()),
             Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
@@ -98,7 +101,7 @@ impl Error {
             Error::BudgetTooSmall { .. }
             | Error::NotAModel { .. }
             | Error::OtherCheckpoint { .. }
-            | Error::ManyClasses => true,
+            | Error::ClassWeights { .. } => true,
             _ => false,
         }
     }

@@ -14,14 +14,14 @@ pub enum Event {
     /// Something went wrong and the training goes on without it.
     Warning {
         text: String,
-        error: Error,
+        error: Option<Error>,
     },
     Progress {
         epoch: u32,
         epochs: u32,
-        /// Blocks of this epoch done so far.
+        /// Pieces of this epoch done so far.
         step: u64,
-        /// Bytes of the file read in this epoch, of so many.
+        /// Bytes of the source read in this epoch, of so many.
         consumed: u64,
         total: u64,
         /// Rows seen in this epoch.
@@ -30,7 +30,7 @@ pub enum Event {
         loss: Option<f64>,
     },
     /// An epoch is over. Metrics are of the rows held out, by the weights that the epoch started with; empty
-    /// while weights move with every block.
+    /// in the first, and where weights that move with every row need not be judged.
     Epoch {
         epoch: u32,
         loss: f64,

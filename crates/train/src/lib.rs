@@ -12,12 +12,14 @@ pub mod linear;
 mod metrics;
 mod model;
 mod predict;
+mod report;
 mod write;
 
 pub use checkpoint::Checkpoint;
 pub use error::{Error, Result};
 pub use event::{Event, Sink};
-pub use metrics::{Evaluator, Metric};
-pub use model::{Model, Report, RowReport};
+pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
+pub use model::{Learned, Model};
 pub use predict::{Prediction, predict, predict_plan};
+pub use report::{FeatureImportance, BrokenValues, EarlyStop, Report, RowReport};
 pub use write::sweep;

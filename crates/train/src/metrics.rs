@@ -1,75 +1,85 @@
 //! Metrics that people use, beside the trivial baseline, in memory that does not grow with the rows.
 
+mod binary;
+mod classes;
+mod number;
+
 use serde::{Deserialize, Serialize};
 use tidegate_data::target::Task;
+
+use binary::Binary;
+use classes::Classes;
+use number::Number;
 
 /// One figure of quality.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     pub name: String,
     pub value: f64,
-    /// The same figure for the trivial model: the mean, or the share of positives.
+    /// The same figure for the trivial model: the mean, or the shares of the classes.
     pub baseline: Option<f64>,
     pub higher_is_better: bool,
 }
 
-/// Scores are counted in so many bins of equal width for the AUC; ties inside a bin count half, so the
-/// error is below the chance that a positive and a negative row share one of 65,536 bins.
-const BINS: usize = 1 << 16;
+/// How good predictions are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
+    /// The figures, the one that stands for the model first. Empty without rows.
+    pub metrics: Vec<Metric>,
+    /// Rows by their true class (outer) and the predicted one; empty for a number and above
+    /// [`MOST_CONFUSED`] classes.
+    pub confusion: Vec<Vec<u64>>,
+    /// Predicted probabilities beside what came true: of the positive value, or of the predicted class where there
+    /// are several. Empty for a number; bins without rows are left out.
+    pub calibration: Vec<CalibrationBin>,
+}
 
-/// Takes in predictions one by one, in any amount.
+/// Classes that a confusion matrix has at the most: more are no longer read by anybody.
+pub(crate) const MOST_CONFUSED: usize = 50;
+
+/// Rows whose predicted probability lies in one tenth of the scale.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationBin {
+    /// The mean probability.
+    pub predicted: f64,
+    /// The share of the rows for which it came true.
+    pub observed: f64,
+    pub rows: u64,
+}
+
+/// Takes in predictions one by one, in any amount, in their order.
 #[derive(Debug, Clone)]
 pub struct Evaluator {
     rows: u64,
-    /// The mean target of the training rows: what the baseline predicts.
-    prior: f64,
     kind: Kind,
 }
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Regression {
-        squared: f64,
-        absolute: f64,
-        prior_squared: f64,
-        mean: f64,
-        spread: f64,
-    },
-    Binary {
-        log_loss: f64,
-        prior_log_loss: f64,
-        correct: u64,
-        positives: u64,
-        bins: Vec<[u64; 2]>,
-    },
+    Number(Number),
+    Binary(Binary),
+    Classes(Classes),
 }
 
 impl Evaluator {
-    pub fn new(task: Task, prior: f64) -> Evaluator {
+    /// `prior` is what the trivial model predicts: the mean of the training rows, their share of positives, or
+    /// their share of each class.
+    pub fn new(task: Task, prior: &[f64]) -> Evaluator {
+        let first = prior.first().copied().unwrap_or(f64::NAN);
         let kind = match task {
-            Task::Regression => Kind::Regression {
-                squared: 0.0,
-                absolute: 0.0,
-                prior_squared: 0.0,
-                mean: 0.0,
-                spread: 0.0,
-            },
-            Task::Binary | Task::Multiclass => Kind::Binary {
-                log_loss: 0.0,
-                prior_log_loss: 0.0,
-                correct: 0,
-                positives: 0,
-                bins: vec![[0; 2]; BINS],
-            },
+            Task::Regression => Kind::Number(Number::new(first)),
+            Task::Binary => Kind::Binary(Binary::new(first)),
+            Task::Multiclass => Kind::Classes(Classes::new(prior)),
         };
-        Evaluator { rows: 0, prior, kind }
+        Evaluator { rows: 0, kind }
     }
 
     /// The bytes that an evaluator holds.
-    pub fn bytes(task: Task) -> u64 {
+    pub fn bytes(task: Task, classes: usize) -> u64 {
         match task {
             Task::Regression => 256,
-            Task::Binary | Task::Multiclass => (BINS * size_of::<[u64; 2]>()) as u64,
+            Task::Binary => Binary::BYTES,
+            Task::Multiclass => Classes::bytes(classes),
         }
     }
 
@@ -77,194 +87,224 @@ impl Evaluator {
         self.rows
     }
 
-    /// Takes in a prediction (a number, or the probability of the positive value) and the truth.
-    pub fn push(&mut self, predicted: f64, truth: f64) {
+    /// Takes in the prediction for a row (a number, the probability of the positive value, or of each class)
+    /// and the truth: a number, or the index of the class.
+    #[inline]
+    pub fn push(&mut self, predicted: &[f64], truth: f64) {
         self.rows += 1;
-        let n = self.rows as f64;
         match &mut self.kind {
-            Kind::Regression {
-                squared,
-                absolute,
-                prior_squared,
-                mean,
-                spread,
-            } => {
-                let error = truth - predicted;
-                *squared += error * error;
-                *absolute += error.abs();
-                *prior_squared += (truth - self.prior).powi(2);
-                let delta = truth - *mean;
-                *mean += delta / n;
-                *spread += delta * (truth - *mean);
-            }
-            Kind::Binary {
-                log_loss,
-                prior_log_loss,
-                correct,
-                positives,
-                bins,
-            } => {
-                *log_loss += cross_entropy(predicted, truth);
-                *prior_log_loss += cross_entropy(self.prior, truth);
-                *correct += u64::from((predicted >= 0.5) == (truth >= 0.5));
-                *positives += u64::from(truth >= 0.5);
-                let bin = (predicted * BINS as f64) as usize;
-                bins[bin.min(BINS - 1)][usize::from(truth >= 0.5)] += 1;
-            }
+            Kind::Number(number) => number.push(predicted[0], truth),
+            Kind::Binary(binary) => binary.push(predicted[0], truth >= 0.5),
+            Kind::Classes(classes) => classes.push(predicted, truth as usize),
         }
     }
 
-    /// The figures, the one that stands for the model first. Empty without rows.
     pub fn metrics(&self) -> Vec<Metric> {
-        if self.rows == 0 {
-            return Vec::new();
-        }
-        let n = self.rows as f64;
-        let metric = |name: &str, value: f64, baseline: f64, higher_is_better: bool| Metric {
-            name: name.into(),
-            value,
-            baseline: Some(baseline),
-            higher_is_better,
-        };
+        self.quality().metrics
+    }
+
+    pub fn quality(&self) -> Quality {
         match &self.kind {
-            Kind::Regression {
-                squared,
-                absolute,
-                prior_squared,
-                spread,
-                ..
-            } => {
-                let mut metrics = vec![metric(
-                    "rmse",
-                    (squared / n).sqrt(),
-                    (prior_squared / n).sqrt(),
-                    false,
-                )];
-                if *spread > 0.0 {
-                    metrics.push(metric(
-                        "r2",
-                        1.0 - squared / spread,
-                        1.0 - prior_squared / spread,
-                        true,
-                    ));
-                }
-                metrics.push(Metric {
-                    name: "mae".into(),
-                    value: absolute / n,
-                    baseline: None,
-                    higher_is_better: false,
-                });
-                metrics
-            }
-            Kind::Binary {
-                log_loss,
-                prior_log_loss,
-                correct,
-                positives,
-                bins,
-            } => {
-                let mut metrics = vec![metric("log_loss", log_loss / n, prior_log_loss / n, false)];
-                if let Some(auc) = auc(bins) {
-                    metrics.push(metric("auc", auc, 0.5, true));
-                }
-                let positive_share = *positives as f64 / n;
-                let majority = if self.prior >= 0.5 {
-                    positive_share
-                } else {
-                    1.0 - positive_share
-                };
-                metrics.push(metric("accuracy", *correct as f64 / n, majority, true));
-                metrics
-            }
+            _ if self.rows == 0 => Quality::default(),
+            Kind::Number(number) => number.quality(self.rows as f64),
+            Kind::Binary(binary) => binary.quality(self.rows as f64),
+            Kind::Classes(classes) => classes.quality(self.rows as f64),
         }
     }
 }
 
-/// `−ln p(truth)`, with probabilities kept 1e-15 away from 0 and 1 as scikit-learn does.
-fn cross_entropy(predicted: f64, truth: f64) -> f64 {
-    let p = predicted.clamp(1e-15, 1.0 - 1e-15);
-    if truth >= 0.5 { -p.ln() } else { -(1.0 - p).ln() }
+/// The loss of one prediction: the squared error, or `−ln` of the probability of the truth.
+#[inline]
+pub(crate) fn loss_of(task: Task, predicted: &[f64], truth: f64) -> f64 {
+    match task {
+        Task::Regression => (truth - predicted[0]).powi(2),
+        Task::Binary => surprise(if truth >= 0.5 {
+            predicted[0]
+        } else {
+            1.0 - predicted[0]
+        }),
+        Task::Multiclass => surprise(predicted[truth as usize]),
+    }
 }
 
-/// The chance that a positive row scores above a negative one; `None` with a single class.
-fn auc(bins: &[[u64; 2]]) -> Option<f64> {
-    let mut negatives_below = 0.0;
-    let (mut wins, mut negatives, mut positives) = (0.0, 0.0, 0.0);
-    for &[negative, positive] in bins {
-        let (negative, positive) = (negative as f64, positive as f64);
-        wins += positive * (negatives_below + negative / 2.0);
-        negatives_below += negative;
-        negatives += negative;
-        positives += positive;
+/// The index of the highest score; the first of several.
+#[inline]
+pub(crate) fn highest(scores: &[f64]) -> usize {
+    let mut best = 0;
+    for (i, score) in scores.iter().enumerate() {
+        if *score > scores[best] {
+            best = i;
+        }
     }
-    (negatives > 0.0 && positives > 0.0).then(|| wins / (negatives * positives))
+    best
+}
+
+/// `−ln p`, with probabilities kept 1e-15 away from 0 and 1 as scikit-learn does.
+#[inline]
+fn surprise(p: f64) -> f64 {
+    -p.clamp(1e-15, 1.0 - 1e-15).ln()
+}
+
+fn metric(name: &str, value: f64, baseline: f64, higher_is_better: bool) -> Metric {
+    Metric {
+        name: name.into(),
+        value,
+        baseline: Some(baseline),
+        higher_is_better,
+    }
+}
+
+/// Precision, recall and F1 from the rows of a class, those predicted as it, and those of both. A figure whose
+/// denominator is zero counts as zero, as in scikit-learn.
+fn precision_recall_f1(of_class: u64, predicted: u64, both: u64) -> [f64; 3] {
+    let over = |part: f64, whole: u64| if whole > 0 { part / whole as f64 } else { 0.0 };
+    let both = both as f64;
+    [
+        over(both, predicted),
+        over(both, of_class),
+        over(2.0 * both, of_class + predicted),
+    ]
+}
+
+/// Sums for the calibration table.
+#[derive(Debug, Clone, Default)]
+struct Calibration {
+    /// Rows, summed probability and rows for which it came true.
+    bins: [(u64, f64, u64); 10],
+}
+
+impl Calibration {
+    #[inline]
+    fn push(&mut self, probability: f64, came_true: bool) {
+        let last = self.bins.len() - 1;
+        let bin = &mut self.bins[((probability * 10.0) as usize).min(last)];
+        bin.0 += 1;
+        bin.1 += probability;
+        bin.2 += u64::from(came_true);
+    }
+
+    fn bins(&self) -> Vec<CalibrationBin> {
+        let filled = self.bins.iter().filter(|bin| bin.0 > 0);
+        let bin = |&(rows, sum, came_true): &(u64, f64, u64)| CalibrationBin {
+            predicted: sum / rows as f64,
+            observed: came_true as f64 / rows as f64,
+            rows,
+        };
+        filled.map(bin).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn value(evaluator: &Evaluator, name: &str) -> (f64, f64) {
-        let metric = evaluator
-            .metrics()
-            .into_iter()
-            .find(|metric| metric.name == name)
-            .unwrap();
-        (metric.value, metric.baseline.unwrap_or(f64::NAN))
+    #[track_caller]
+    fn check(evaluator: &Evaluator, name: &str, value: f64, baseline: f64) {
+        let metrics = evaluator.metrics();
+        let found = metrics.iter().find(|metric| metric.name == name);
+        let found = found.unwrap_or_else(|| panic!("{name} in {metrics:?}"));
+        assert!((found.value - value).abs() < 1e-12, "{found:?}");
+        let close = (found.baseline.unwrap() - baseline).abs() < 1e-12;
+        assert!(close || baseline.is_nan(), "{found:?}");
     }
 
     /// Expected values from scikit-learn:
     ///
     /// ```python
-    /// from sklearn.metrics import log_loss, roc_auc_score, accuracy_score
-    /// y = [0, 0, 1, 1, 1, 0]; p = [0.1, 0.4, 0.35, 0.8, 0.9, 0.4]
-    /// log_loss(y, p), roc_auc_score(y, p), accuracy_score(y, [q >= 0.5 for q in p])
+    /// from sklearn.metrics import *
+    /// y = [0, 0, 1, 1, 1, 0]; p = [0.1, 0.4, 0.35, 0.8, 0.9, 0.4]; c = [q >= 0.5 for q in p]
+    /// log_loss(y, p), roc_auc_score(y, p), accuracy_score(y, c)
     /// # (0.4175563257767536, 0.7777777777777778, 0.8333333333333334)
+    /// precision_score(y, c), recall_score(y, c), f1_score(y, c), brier_score_loss(y, p)
+    /// # (1.0, 0.6666666666666666, 0.8, 0.13374999999999998)
     /// ```
     #[test]
     fn binary_metrics_equal_scikit_learn() {
-        let mut evaluator = Evaluator::new(Task::Binary, 0.5);
+        let mut evaluator = Evaluator::new(Task::Binary, &[0.5]);
         for (y, p) in [(0., 0.1), (0., 0.4), (1., 0.35), (1., 0.8), (1., 0.9), (0., 0.4)] {
-            evaluator.push(p, y);
+            evaluator.push(&[p], y);
         }
-        let close = |found: (f64, f64), value: f64, baseline: f64| {
-            assert!(
-                (found.0 - value).abs() < 1e-12 && (found.1 - baseline).abs() < 1e-12,
-                "{found:?}"
-            );
+        check(&evaluator, "log_loss", 0.4175563257767536, std::f64::consts::LN_2);
+        check(&evaluator, "auc", 7.0 / 9.0, 0.5);
+        check(&evaluator, "accuracy", 5.0 / 6.0, 0.5);
+        check(&evaluator, "precision", 1.0, 0.5);
+        check(&evaluator, "recall", 2.0 / 3.0, 1.0);
+        check(&evaluator, "f1", 0.8, 2.0 / 3.0);
+        check(&evaluator, "brier", 0.13374999999999998, 0.25);
+        let quality = evaluator.quality();
+        assert_eq!(quality.confusion, [[3, 0], [1, 2]]);
+        let bin = |predicted, observed, rows| CalibrationBin {
+            predicted,
+            observed,
+            rows,
         };
-        close(
-            value(&evaluator, "log_loss"),
-            0.4175563257767536,
-            std::f64::consts::LN_2,
-        );
-        close(value(&evaluator, "auc"), 7.0 / 9.0, 0.5);
-        close(value(&evaluator, "accuracy"), 5.0 / 6.0, 0.5);
+        let bins = [
+            bin(0.1, 0.0, 1),
+            bin(0.35, 1.0, 1),
+            bin(0.4, 0.0, 2),
+            bin(0.8, 1.0, 1),
+            bin(0.9, 1.0, 1),
+        ];
+        assert_eq!(quality.calibration, bins);
     }
 
     /// ```python
-    /// from sklearn.metrics import mean_squared_error, r2_score, mean_absolute_error
     /// y = [3, -0.5, 2, 7]; p = [2.5, 0.0, 2, 8]
     /// mean_squared_error(y, p) ** 0.5, r2_score(y, p), mean_absolute_error(y, p)
     /// # (0.6123724356957945, 0.9486081370449679, 0.5)
+    /// mean_absolute_percentage_error(y, p)
+    /// # 0.3273809523809524
     /// ```
     #[test]
     fn regression_metrics_equal_scikit_learn() {
-        let mut evaluator = Evaluator::new(Task::Regression, 2.875);
+        let mut evaluator = Evaluator::new(Task::Regression, &[2.875]);
         for (y, p) in [(3.0, 2.5), (-0.5, 0.0), (2.0, 2.0), (7.0, 8.0)] {
-            evaluator.push(p, y);
+            evaluator.push(&[p], y);
         }
-        assert!((value(&evaluator, "rmse").0 - 0.6123724356957945).abs() < 1e-12);
-        assert!((value(&evaluator, "r2").0 - 0.9486081370449679).abs() < 1e-12);
+        check(&evaluator, "rmse", 0.6123724356957945, f64::NAN);
+        check(&evaluator, "r2", 0.9486081370449679, 0.0);
+        check(&evaluator, "mae", 0.5, 2.125);
+        check(&evaluator, "mape", 0.3273809523809524, f64::NAN);
+        evaluator.push(&[1.0], 0.0);
         assert!(
-            value(&evaluator, "r2").1.abs() < 1e-12,
-            "the mean explains nothing"
+            evaluator.metrics().iter().all(|metric| metric.name != "mape"),
+            "there is no share of nothing"
         );
-        assert!((value(&evaluator, "mae").0 - 0.5).abs() < 1e-12);
+    }
+
+    /// ```python
+    /// y = [0, 1, 2, 2, 1]
+    /// p = [[.7, .2, .1], [.3, .4, .3], [.2, .2, .6], [.5, .1, .4], [.1, .8, .1]]
+    /// log_loss(y, p), f1_score(y, np.argmax(p, 1), average="macro")
+    /// # (0.5972532365665646, 0.7777777777777777)
+    /// ```
+    #[test]
+    fn metrics_of_classes_equal_scikit_learn() {
+        let mut evaluator = Evaluator::new(Task::Multiclass, &[0.2, 0.4, 0.4]);
+        let rows = [
+            ([0.7, 0.2, 0.1], 0.0),
+            ([0.3, 0.4, 0.3], 1.0),
+            ([0.2, 0.2, 0.6], 2.0),
+            ([0.5, 0.1, 0.4], 2.0),
+            ([0.1, 0.8, 0.1], 1.0),
+        ];
+        rows.iter().for_each(|(p, y)| evaluator.push(p, *y));
+        check(&evaluator, "log_loss", 0.5972532365665646, 1.0549201679861442);
+        check(&evaluator, "accuracy", 0.8, 0.4);
+        check(&evaluator, "macro_f1", 0.7777777777777777, 4.0 / 7.0 / 3.0);
+        let quality = evaluator.quality();
+        assert_eq!(quality.confusion, [[1, 0, 0], [0, 2, 0], [1, 0, 1]]);
+        assert_eq!(quality.calibration.iter().map(|bin| bin.rows).sum::<u64>(), 5);
     }
 
     #[test]
     fn no_rows_give_no_metrics() {
-        assert!(Evaluator::new(Task::Binary, 0.5).metrics().is_empty());
+        for (task, prior) in [
+            (Task::Binary, vec![0.5]),
+            (Task::Regression, vec![0.0]),
+            (Task::Multiclass, vec![0.3; 3]),
+        ] {
+            assert_eq!(Evaluator::new(task, &prior).quality(), Quality::default());
+        }
     }
 }

@@ -3,7 +3,9 @@
 //! ```text
 //! model/
 //!   model.toml             kind, task, target, version
-//!   weights.safetensors    `weights` and `bias`, f64
+//!   weights.safetensors    of a linear model: `weights`, for each output one per encoded value, and `bias`, f64
+//!   forest.json            of boosted trees: flat arrays of nodes, the cuts of every encoded column
+//!   xgboost.json           the same trees as XGBoost reads them
 //!   encoders.json          columns with their encoders, the target's values
 //!   report.json            metrics, rows, settings
 //! ```
@@ -13,21 +15,89 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tidegate_data::batch::Row;
 use tidegate_data::encode::Encoders;
 use tidegate_data::target::Task;
 
+use crate::boost::{Forest, to_xgboost};
 use crate::checkpoint::{read_tensors, tensor_bytes};
-use crate::linear::LinearModel;
-use crate::write::{present, replace_folder};
-use crate::{Error, Metric, Result};
+use crate::linear::{LinearModel, outputs};
+use crate::write::{Folder, present, replace_folder};
+use crate::{Error, Report, Result};
 
 const VERSION: u32 = 1;
+pub(crate) const FOREST: &str = "forest.json";
 
 /// A trained model with all it needs to read a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     pub encoders: Encoders,
-    pub linear: LinearModel,
+    pub learned: Learned,
+}
+
+/// What was learned, by the kind of model. Another kind is one more variant here.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Learned {
+    Linear(LinearModel),
+    Boost(Forest),
+}
+
+impl Learned {
+    /// The word for it in `model.toml`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Learned::Linear(_) => "linear",
+            Learned::Boost(_) => "boost",
+        }
+    }
+
+    /// Scores of a row: the predicted number, the probability of the positive value, or one for each class.
+    pub fn n_scores(&self) -> usize {
+        match self {
+            Learned::Linear(linear) => linear.n_scores(),
+            Learned::Boost(forest) => forest.n_outputs(),
+        }
+    }
+
+    /// Writes the scores of a row.
+    #[inline]
+    pub fn predict(&self, row: Row, scores: &mut [f64]) {
+        match self {
+            Learned::Linear(linear) => linear.predict(row, scores),
+            Learned::Boost(forest) => forest.scores(row.dense, scores),
+        }
+    }
+
+    /// The bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Learned::Linear(linear) => size_of_val(linear.weights.as_slice()) as u64,
+            Learned::Boost(forest) => forest.bytes(),
+        }
+    }
+
+    fn write(&self, new: &Folder) -> Result<()> {
+        match self {
+            Learned::Linear(linear) => write_linear(linear, new),
+            Learned::Boost(forest) => {
+                let json = serde_json::to_vec(forest).expect("plain data serializes");
+                new.write(FOREST, &json)?;
+                let json = serde_json::to_vec(&to_xgboost(forest)).expect("plain data serializes");
+                new.write("xgboost.json", &json)
+            }
+        }
+    }
+
+    fn read(kind: &str, folder: &Path, encoders: &Encoders) -> Result<Learned> {
+        match kind {
+            "linear" => read_linear(folder, encoders).map(Learned::Linear),
+            "boost" => read_forest(folder, encoders).map(Learned::Boost),
+            _ => Err(damaged(
+                &folder.join("model.toml"),
+                &format!("unknown kind of model {kind:?}"),
+            )),
+        }
+    }
 }
 
 /// `model.toml`
@@ -39,48 +109,19 @@ struct Card {
     target: String,
 }
 
-/// What became of the rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RowReport {
-    pub used: u64,
-    pub held_out: u64,
-    pub bad: u64,
-    pub without_target: u64,
-}
-
-/// `report.json`: how good the model is and how it came about.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// On the rows held out; empty where there are none.
-    pub metrics: Vec<Metric>,
-    pub rows: RowReport,
-    pub epochs: u32,
-    pub converged: bool,
-    /// Mean loss on the training rows in the last epoch.
-    pub training_loss: f64,
-    /// Weights on standardised columns, largest first: what moves the prediction most.
-    pub weights: Vec<(String, f64)>,
-}
-
 impl Model {
     pub fn save(&self, folder: &Path, report: &Report) -> Result<()> {
         let card = Card {
             version: VERSION,
-            kind: "linear".into(),
+            kind: self.learned.kind().into(),
             task: self.encoders.target.task(),
             target: self.encoders.target_column.clone(),
         };
         let card = toml::to_string(&card).expect("a flat table serializes");
-        let (bias, weights) = self
-            .linear
-            .weights
-            .split_last()
-            .expect("weights hold at least the bias");
-        let tensors = BTreeMap::from([("weights".into(), weights.to_vec()), ("bias".into(), vec![*bias])]);
         let json = |value: serde_json::Result<String>| value.expect("plain data serializes");
         replace_folder(folder, |new| {
             new.write("model.toml", card.as_bytes())?;
-            new.write("weights.safetensors", &tensor_bytes(&tensors))?;
+            self.learned.write(new)?;
             new.write(
                 "encoders.json",
                 json(serde_json::to_string_pretty(&self.encoders)).as_bytes(),
@@ -113,9 +154,6 @@ impl Model {
                 known: VERSION,
             });
         }
-        if card.kind != "linear" {
-            return Err(damaged(&path, &format!("unknown kind of model {:?}", card.kind)));
-        }
         let path = folder.join("encoders.json");
         let text = fs::read(&path).map_err(|source| Error::Read {
             path: path.clone(),
@@ -123,37 +161,59 @@ impl Model {
         })?;
         let encoders: Encoders =
             serde_json::from_slice(&text).map_err(|error| damaged(&path, &error.to_string()))?;
-        let path = folder.join("weights.safetensors");
-        let tensors = read_tensors(&path)?;
-        let (Some(weights), Some([bias])) = (tensors.get("weights"), tensors.get("bias").map(Vec::as_slice))
-        else {
-            return Err(damaged(&path, "it lacks weights or bias"));
-        };
-        if weights.len() != encoders.width().total() {
-            return Err(damaged(&path, "weights and encoders do not belong together"));
-        }
-        let weights = weights.iter().chain([bias]).copied().collect();
-        let linear = LinearModel {
-            weights,
-            target: encoders.target.clone(),
-        };
-        Ok(Model { encoders, linear })
+        let learned = Learned::read(&card.kind, &folder, &encoders)?;
+        Ok(Model { encoders, learned })
     }
 }
 
-impl Report {
-    /// The report of a model folder.
-    pub fn load(folder: &Path) -> Result<Report> {
-        let path = present(folder).join("report.json");
-        let text = fs::read(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        serde_json::from_slice(&text).map_err(|error| damaged(&path, &error.to_string()))
+fn write_linear(linear: &LinearModel, new: &Folder) -> Result<()> {
+    let n = linear.weights.len() / linear.n_scores();
+    let outputs = linear.weights.chunks_exact(n);
+    let (mut weights, mut bias) = (Vec::with_capacity(linear.weights.len()), Vec::new());
+    for output in outputs {
+        let (last, values) = output.split_last().expect("weights hold at least the bias");
+        weights.extend_from_slice(values);
+        bias.push(*last);
+    }
+    let tensors = BTreeMap::from([("weights".into(), weights), ("bias".into(), bias)]);
+    new.write("weights.safetensors", &tensor_bytes(&tensors))
+}
+
+fn read_linear(folder: &Path, encoders: &Encoders) -> Result<LinearModel> {
+    let path = folder.join("weights.safetensors");
+    let tensors = read_tensors(&path)?;
+    let (Some(weights), Some(bias)) = (tensors.get("weights"), tensors.get("bias")) else {
+        return Err(damaged(&path, "it lacks weights or bias"));
+    };
+    let (width, outputs) = (encoders.width().total(), outputs(&encoders.target));
+    if outputs == 0 || bias.len() != outputs || weights.len() != width * outputs {
+        return Err(damaged(&path, "weights and encoders do not belong together"));
+    }
+    let mut joined = Vec::with_capacity((width + 1) * outputs);
+    for (k, bias) in bias.iter().enumerate() {
+        joined.extend_from_slice(&weights[k * width..(k + 1) * width]);
+        joined.push(*bias);
+    }
+    Ok(LinearModel {
+        weights: joined,
+        target: encoders.target.clone(),
+    })
+}
+
+fn read_forest(folder: &Path, encoders: &Encoders) -> Result<Forest> {
+    let path = folder.join(FOREST);
+    let text = fs::read(&path).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let forest: Forest = serde_json::from_slice(&text).map_err(|error| damaged(&path, &error.to_string()))?;
+    match forest.fits(encoders.width().dense) {
+        true => Ok(forest),
+        false => Err(damaged(&path, "trees and encoders do not belong together")),
     }
 }
 
-fn damaged(path: &Path, what: &str) -> Error {
+pub(crate) fn damaged(path: &Path, what: &str) -> Error {
     Error::Damaged {
         path: path.into(),
         what: what.into(),

@@ -3,38 +3,66 @@
 use std::ops::ControlFlow;
 
 use tidegate_data::target::Target;
-use tidegate_data::{Holdout, PassOptions, Position, RowCounts, Table};
-use tidegate_memory::Ledger;
+use tidegate_data::{Batch, Holdout, PassOptions, Position, RowCounts, Table};
+use tidegate_memory::{Grant, Holder, Ledger};
 
 use crate::linear::{Plan, THREAD_BYTES, fit};
-use crate::{Model, Result};
+use crate::{Error, Model, Result};
 
 /// What the model says of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction<'m> {
-    /// The line of the file on which the row starts.
+    /// The line of the file on which the row starts, or its number.
     pub line: u64,
-    /// The predicted number, or the probability of the positive value.
+    /// The predicted number, the probability of the positive value, or that of the predicted class.
     pub score: f64,
-    /// The predicted value of a binary target.
+    /// All scores: of classes one each, in the order of the target's values; otherwise the one above.
+    pub scores: &'m [f64],
+    /// The predicted value of a target of classes.
     pub label: Option<&'m str>,
 }
 
+/// The holders of what was learned and of the scores of several classes.
+const MODEL: &str = "model";
+const SCORES: &str = "scores";
+
 /// What predicting takes beside the `runtime`; refuses a budget that is too small.
-pub fn predict_plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
+pub fn predict_plan(model: &Model, table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
+    let encoders = &table.encoders;
+    let classes = encoders.target.labels().len();
+    let row = Batch::row_bytes(encoders.width(), encoders.sparse_values());
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
-        vec![
+        let mut needs = vec![
             ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
-            ("data buffers".into(), pass.slots as u64 * pass.slot_bytes),
-        ]
+            ("encoders".into(), encoders.bytes()),
+            ("data buffers".into(), pass.bytes()),
+            (MODEL.into(), model.learned.bytes()),
+        ];
+        if classes > 2 {
+            // No slot has more rows than would fill all of it.
+            let rows = (pass.slot_bytes as f64 / row) as u64;
+            needs.push((SCORES.into(), pass.slots as u64 * rows * score_bytes(classes)));
+        }
+        needs
     };
     fit(needs, threads, budget)
 }
 
-/// Streams `table` through the model; `out` receives the predictions in the order of the file, and
-/// `progress`, once per block, the place that was reached. Either may end it.
+fn score_bytes(classes: usize) -> u64 {
+    (classes * size_of::<f64>()) as u64
+}
+
+/// The scores of a batch on their way to the caller. One a row goes in the place of the target, several in a buffer
+/// of their own.
+struct Scores {
+    values: Vec<f64>,
+    _grant: Grant,
+}
+
+/// Streams `table` through the model; `out` receives the predictions in the order of the source, and
+/// `progress`, once per piece, the place that was reached. Either may end it.
 pub fn predict(
     model: &Model,
     table: &Table,
@@ -48,27 +76,71 @@ pub fn predict(
         holdout: Holdout::new(0.0, 0),
         start: None,
     };
+    let held = ledger.holder(MODEL).try_grant(model.learned.bytes());
+    let _held = held
+        .map(Grant::pin)
+        .map_err(|source| Error::Memory { what: MODEL, source })?;
+    let (n_scores, holder) = (model.learned.n_scores(), ledger.holder(SCORES));
     table.pass(
         &options,
         ledger,
-        |batch| batch.score(|row| model.linear.predict(row)),
-        |batch, (), position| {
-            for row in batch.rows() {
-                let score = row.target;
-                let label = match &model.encoders.target {
-                    Target::Number { .. } => None,
-                    Target::Binary { negative, positive } => {
-                        Some(if score >= 0.5 { positive } else { negative }.text.as_str())
-                    }
-                    Target::Classes { labels } => labels.get(score as usize).map(|label| label.text.as_str()),
+        |batch| score(model, batch, &holder),
+        |batch, scores, position| {
+            let scores = scores?;
+            for (i, row) in batch.rows().enumerate() {
+                let own = [row.target];
+                let scores = match &scores {
+                    Some(scores) => &scores.values[i * n_scores..][..n_scores],
+                    None => &own,
                 };
+                let (score, label) = decide(&model.encoders.target, scores);
                 out(Prediction {
                     line: row.line,
                     score,
+                    scores,
                     label,
                 })?;
             }
             Ok(progress(position))
         },
     )
+}
+
+fn score(model: &Model, batch: &mut Batch, holder: &Holder) -> Result<Option<Scores>> {
+    let n_scores = model.learned.n_scores();
+    if n_scores == 1 {
+        batch.score(|row| {
+            let mut score = [0.0];
+            model.learned.predict(row, &mut score);
+            score[0]
+        });
+        return Ok(None);
+    }
+    let bytes = batch.n_rows() as u64 * score_bytes(n_scores);
+    let grant = holder
+        .try_grant(bytes)
+        .map_err(|source| Error::Memory { what: SCORES, source })?;
+    let mut values = vec![0.0; batch.n_rows() * n_scores];
+    for (row, scores) in batch.rows().zip(values.chunks_exact_mut(n_scores)) {
+        model.learned.predict(row, scores);
+    }
+    Ok(Some(Scores {
+        values,
+        _grant: grant,
+    }))
+}
+
+/// The score that stands for the row, and the value it speaks for.
+fn decide<'m>(target: &'m Target, scores: &[f64]) -> (f64, Option<&'m str>) {
+    match target {
+        Target::Number { .. } => (scores[0], None),
+        Target::Binary { negative, positive } => {
+            let label = if scores[0] >= 0.5 { positive } else { negative };
+            (scores[0], Some(label.text.as_str()))
+        }
+        Target::Classes { labels } => {
+            let best = crate::metrics::highest(scores);
+            (scores[best], Some(labels[best].text.as_str()))
+        }
+    }
 }

@@ -7,9 +7,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tidegate::worker::floor;
 use tidegate_memory::{Budget, format_bytes};
 use tidegate_runs::FlightRecord;
-use tidegate_watch::{Event, Update};
+use tidegate_watch::{EncodedColumn, Event, Update};
 
-use super::text::{against, duration, figure, metric_name, short};
+use super::text::{against, columns, counted, duration, figure, metric_name, short, thousands};
 
 /// Without a terminal, a line of progress this often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -130,6 +130,10 @@ impl Reporter {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Notice { text } if !self.quiet => self.line(text),
+            Event::Encoding { columns, shape } if !self.quiet => {
+                encoding_lines(columns).iter().for_each(|line| self.line(line));
+                self.line(shape);
+            }
             Event::Warning { text } => {
                 self.line(&format!("{} {text}", style("warning:").yellow().for_stderr()))
             }
@@ -238,6 +242,37 @@ impl Reporter {
             None => eprintln!("{text}"),
         }
     }
+}
+
+/// Columns that are shown one by one at the most; a wider table is told by its shape.
+const SHOWN_COLUMNS: usize = 60;
+
+/// What every column becomes, as a table.
+fn encoding_lines(all: &[EncodedColumn]) -> Vec<String> {
+    let heading = ["column", "role", "distinct", "missing", "encoding", "columns", "bytes/row", "why"];
+    let mut rows = vec![heading.map(String::from).to_vec()];
+    for column in all.iter().take(SHOWN_COLUMNS) {
+        let left_out = column.dense + column.sparse == 0;
+        rows.push(vec![
+            column.name.clone(),
+            column.role.clone(),
+            column.distinct.map_or(String::new(), |n| thousands(n.round() as u64)),
+            match column.missing {
+                missing if missing == 0.0 => String::new(),
+                missing if missing < 0.0005 => "<0.1%".into(),
+                missing => format!("{:.1}%", missing * 100.0),
+            },
+            column.encoding.clone(),
+            if left_out { String::new() } else { thousands(column.dense + column.sparse) },
+            if left_out { String::new() } else { figure(column.bytes_per_row).trim_end_matches(".000").into() },
+            column.why.clone(),
+        ]);
+    }
+    let mut lines = columns(&rows);
+    if all.len() > SHOWN_COLUMNS {
+        lines.push(format!("and {} more", counted((all.len() - SHOWN_COLUMNS) as u64, "column")));
+    }
+    lines.iter().map(|line| format!("  {line}")).collect()
 }
 
 /// The figure that counts against the line: what the kernel charges, else the worker's share of memory.

@@ -1,15 +1,17 @@
-//! Boosted trees in the worker.
+//! Boosted trees in the worker: plan, bin the table, grow, judge, keep.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{PassOptions, Position, Table};
+use tidegate_data::{PassOptions, Table};
+use tidegate_memory::give_freed_memory_back;
 use tidegate_train::boost::{
-    self, FeatureBins, Growth, Objective, Options, Outcome, Plan, Round, Shape, Training,
+    self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Plan, Resident, Settings, Shape, Trained,
+    Training,
 };
-use tidegate_train::{BoostReport, Error as TrainError, Event as Told, Forest, Learned, Model, Report};
+use tidegate_train::{EarlyStop, Error as TrainError, Event as Told, FeatureImportance, Learned, Model, Report, RowReport};
 use tidegate_watch::Event;
 
 use super::Rate;
@@ -17,28 +19,277 @@ use super::relay::Relay;
 use super::train::{CHECKPOINT_EVERY, Prepared};
 use crate::{ClassWeights, Growth as AskedGrowth, Job, Result};
 
-/// Where a forest under way is kept.
-const CHECKPOINT: &str = "forest.json";
-
-pub(super) fn train(prepared: Prepared) -> Result<()> {
-    let options = options(prepared.job, &prepared.table, &prepared.encoding.classes);
-    let features: Vec<FeatureBins> = prepared
-        .encoding
-        .cuts
-        .iter()
-        .map(|(name, cuts)| FeatureBins::new(name, cuts.clone()))
+pub(super) fn train(mut prepared: Prepared) -> Result<()> {
+    let (speaker, places) = (prepared.speaker, prepared.places);
+    let features: Vec<FeatureBins> = std::mem::take(&mut prepared.encoding.cuts)
+        .into_iter()
+        .map(|(name, cuts)| FeatureBins::new(&name, cuts))
         .collect();
+    let options = options(prepared.job, &prepared.table, &prepared.encoding.classes);
+    let settings = Settings {
+        options: options.clone(),
+        data: prepared.table.source.fingerprint()?,
+    };
+    let begun = match places.resume {
+        true => Some(boost::load_checkpoint(&places.checkpoint, &settings, &features)?),
+        false => None,
+    };
     let plan = plan(&prepared, &features, &options)?;
+    let Some((rows, counts)) = fill(&prepared, &features, &plan)? else {
+        // Nothing is lost but the reading: the checkpoint, if there is one, is that of the run before.
+        let epoch = begun.as_ref().map_or(0, Forest::n_rounds) as u32;
+        speaker.say(Event::Stopped {
+            epoch,
+            step: 0,
+            checkpoint: begun.is_some(),
+        });
+        return Ok(());
+    };
+    prepared.table.release_folds();
+    give_freed_memory_back();
+    let Prepared { job, table, ledger, budget: _, .. } = prepared;
     let mut relay = Relay {
-        speaker: prepared.speaker,
-        ledger: &prepared.ledger,
-        table: &prepared.table,
+        speaker,
+        ledger: &ledger,
+        table: &table,
         kind: "boost",
         rate: Rate::new(),
         told: Instant::now(),
     };
-    relay.tell(Told::Plan {
-        holders: prepared.fixed.iter().cloned().chain(plan.holders.clone()).collect(),
+    for text in counts.warnings() {
+        relay.tell(Told::Warning { text, error: None });
+    }
+    let training = Training {
+        blocks: &rows,
+        features: &features,
+        options: &options,
+        plan: &plan,
+        ledger: &ledger,
+        scratch: places.checkpoint.parent().unwrap_or(&places.checkpoint),
+        stop: speaker.stop,
+    };
+    let n_rows = plan.shape.n_rows as u64;
+    let mut saved = Instant::now();
+    let mut unsaved: Option<TrainError> = None;
+    let outcome = boost::train(&training, begun.as_ref(), &mut |round| {
+        relay.tell(Told::Progress {
+            epoch: round.round as u32,
+            epochs: options.trees as u32,
+            step: round.round as u64,
+            consumed: round.round as u64 * n_rows,
+            total: options.trees as u64 * n_rows,
+            rows: round.round as u64 * n_rows,
+            loss: Some(round.held_out_loss.unwrap_or(round.training_loss)),
+        });
+        if saved.elapsed() >= CHECKPOINT_EVERY {
+            saved = Instant::now();
+            match boost::save_checkpoint(&places.checkpoint, &settings, round.forest) {
+                Ok(()) => relay.tell(Told::Checkpoint {
+                    epoch: round.round as u32,
+                    step: round.round as u64,
+                }),
+                Err(error) => unsaved = Some(error),
+            }
+        }
+    })?;
+    if let Some(error) = unsaved {
+        let text = "a checkpoint could not be written".into();
+        relay.tell(Told::Warning {
+            text,
+            error: Some(error),
+        });
+    }
+    match outcome {
+        Outcome::Stopped(forest) => {
+            let epoch = forest.n_rounds() as u32;
+            let kept = boost::save_checkpoint(&places.checkpoint, &settings, &forest);
+            speaker.say(Event::Stopped {
+                epoch,
+                step: epoch.into(),
+                checkpoint: kept.is_ok(),
+            });
+            kept?;
+        }
+        Outcome::Done(trained) => {
+            let importance = importance(&trained.forest, &rows, job.train.seed, plan.threads, &ledger)?;
+            drop(rows);
+            let report = report(&table, &trained, counts, importance);
+            let model = Model {
+                encoders: table.encoders.clone(),
+                learned: Learned::Boost(trained.forest),
+            };
+            model.save(&places.model, &report)?;
+            relay.done(&report, places);
+        }
+    }
+    Ok(())
+}
+
+fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
+    let objective = match table.encoders.target.task() {
+        TargetTask::Regression => Objective::Squared,
+        TargetTask::Binary => Objective::Logistic,
+        TargetTask::Multiclass => Objective::Softmax(table.encoders.target.labels().len()),
+    };
+    let model = &job.model;
+    let rows: u64 = classes.iter().sum();
+    let balanced = |n: &u64| (rows as f64 / (classes.len() as f64 * (*n).max(1) as f64)) as f32;
+    Options {
+        trees: model.trees as usize,
+        depth: model.depth as usize,
+        leaves: model.leaves.map(|leaves| leaves as usize),
+        growth: match model.growth {
+            AskedGrowth::Depth => Growth::Depth,
+            AskedGrowth::Leaf => Growth::Leaf,
+        },
+        learning_rate: model.learning_rate,
+        l2: model.l2,
+        min_child_weight: model.min_child_weight,
+        row_sample: model.row_sample,
+        column_sample: model.column_sample,
+        early_stopping: job.train.patience.map(|patience| patience as usize),
+        class_weights: match model.class_weights {
+            Some(ClassWeights::Balanced) if !classes.is_empty() => Some(classes.iter().map(balanced).collect()),
+            _ => None,
+        },
+        seed: job.train.seed,
+        ..Options::new(objective)
+    }
+}
+
+/// What the training holds: the rows are there while the table is read and while trees grow, the rest is not at
+/// the same time.
+fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Result<Plan> {
+    let shape = Shape {
+        n_bins: features.iter().map(FeatureBins::n_bins).sum(),
+        ..Shape::new(prepared.encoding.rows.unwrap_or(0) as usize, features.len())
+    };
+    let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
+    let (table, budget) = (&prepared.table, prepared.budget);
+    let encoders = table.encoders.bytes();
+    let growing = budget.saturating_sub(fixed + encoders);
+    let plan = boost::plan(&shape, options, prepared.threads, growing).map_err(|error| with_fixed(error, prepared))?;
+    let reading = fixed + table.encoder_bytes() + table.pass_needs(prepared.threads).bytes();
+    if reading + plan.bytes(boost::ROWS) > budget {
+        return Err(TrainError::BudgetTooSmall {
+            least: reading + plan.bytes(boost::ROWS),
+            budget,
+            holders: vec![("rows".into(), plan.bytes(boost::ROWS)), ("reading".into(), reading)],
+        }
+        .into());
+    }
+    let mut holders = prepared.fixed.to_vec();
+    holders.push(("encoders".into(), encoders));
+    holders.extend(plan.holders.iter().cloned());
+    let needs = holders.iter().map(|(_, bytes)| bytes).sum();
+    prepared.speaker.say(Event::Plan {
+        holders,
+        needs,
+        note: None,
+        model: Some("boost".into()),
+        target: Some(table.encoders.target_column.clone()),
+        rows: prepared.encoding.rows,
+        data_bytes: Some(table.source.bytes()),
     });
-    todo_fill(prepared, features, options, plan, relay)
+    Ok(plan)
+}
+
+/// The least budget, with what the program itself takes.
+fn with_fixed(error: TrainError, prepared: &Prepared) -> TrainError {
+    let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
+    let encoders = prepared.table.encoders.bytes();
+    match error {
+        TrainError::BudgetTooSmall { least, holders, .. } => TrainError::BudgetTooSmall {
+            least: least + fixed + encoders,
+            budget: prepared.budget,
+            holders: prepared.fixed.iter().cloned().chain(holders).collect(),
+        },
+        error => error,
+    }
+}
+
+/// Bins the table; `None` when asked to stop meanwhile.
+fn fill(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Option<(Resident, RowReport)>> {
+    let options = PassOptions {
+        threads: prepared.threads,
+        holdout: prepared.holdout,
+        start: None,
+    };
+    let (speaker, total) = (prepared.speaker, prepared.table.source.bytes());
+    let mut rate = Rate::new();
+    let (rows, counts) = boost::fill(
+        &prepared.table,
+        features,
+        plan,
+        &options,
+        &prepared.ledger,
+        |position, rows| {
+            speaker.say(Event::Progress {
+                epoch: 0,
+                epochs: 0,
+                step: position.piece,
+                done_bytes: position.consumed,
+                total_bytes: Some(total),
+                rows,
+                rows_per_second: rate.at(0, rows),
+                loss: None,
+                phase: Some("encode".into()),
+            });
+            match speaker.stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        },
+    )?;
+    let mut report = RowReport::default();
+    report.add(&counts);
+    Ok((!speaker.stop.load(Ordering::Relaxed)).then_some((rows, report)))
+}
+
+/// What the trees made of each column, and what shuffling it costs where rows are held out.
+fn importance(
+    forest: &Forest,
+    rows: &Resident,
+    seed: u64,
+    threads: usize,
+    ledger: &tidegate_memory::Ledger,
+) -> Result<Vec<FeatureImportance>> {
+    let permuted = boost::permutation_importance(forest, rows, seed, threads, ledger)?;
+    let mut all: Vec<FeatureImportance> = forest
+        .importance()
+        .into_iter()
+        .enumerate()
+        .map(|(i, found)| FeatureImportance {
+            feature: found.feature,
+            gain: found.gain,
+            splits: found.splits,
+            permutation: permuted.get(i).map(|permuted| permuted.rise),
+        })
+        .collect();
+    all.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    Ok(all)
+}
+
+fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<FeatureImportance>) -> Report {
+    let labels = table.encoders.target.labels();
+    let best = trained.forest.n_rounds();
+    let early_stop = trained.held_out_loss.filter(|_| best < trained.rounds).map(|loss| EarlyStop {
+        best_epoch: best as u32,
+        epochs: trained.rounds as u32,
+        loss,
+    });
+    let report = Report {
+        metrics: Vec::new(),
+        classes: labels.iter().map(|label| label.text.clone()).collect(),
+        confusion: Vec::new(),
+        calibration: Vec::new(),
+        rows,
+        epochs: best as u32,
+        converged: early_stop.is_some(),
+        early_stop,
+        training_loss: trained.training_loss,
+        weights: Vec::new(),
+        importance,
+    };
+    report.with_quality(trained.quality.clone())
 }

@@ -20,6 +20,7 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     let reading = SourceOptions {
         dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
         missing: [job.missing.as_slice(), &model.encoders.missing].concat(),
+        query: None,
     };
     let names: Vec<&str> = model
         .encoders
@@ -36,10 +37,11 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     let options = TableOptions {
         bad_rows: job.bad_rows,
         missing: job.missing.clone(),
-        task: None,
+        ..TableOptions::default()
     };
     let table = Table::open_for(source, &model.encoders, &options)?;
     let plan = predict_plan(
+        &model,
         &table,
         job.threads.unwrap_or_else(default_threads),
         runtime_bytes(),

@@ -176,6 +176,56 @@ impl Forest {
         predictions(self.objective, predicted);
     }
 
+    /// The same as numbers of double width, as all models give them.
+    pub fn scores(&self, features: &[f32], scores: &mut [f64]) {
+        // Few classes fit on the stack; more take a moment to allocate.
+        let (mut few, mut many) = ([0f32; 8], Vec::new());
+        let predicted = match scores.len() {
+            n @ ..=8 => &mut few[..n],
+            n => {
+                many.resize(n, 0f32);
+                many.as_mut_slice()
+            }
+        };
+        self.predict(features, predicted);
+        for (score, predicted) in scores.iter_mut().zip(predicted) {
+            *score = f64::from(*predicted);
+        }
+    }
+
+    /// What it takes in memory.
+    pub fn bytes(&self) -> u64 {
+        let nodes: usize = self.trees.iter().map(Tree::n_nodes).sum();
+        let cuts: usize = self.features.iter().map(|feature| feature.cuts.len()).sum();
+        (nodes * 32 + cuts * 4) as u64
+    }
+
+    /// Whether every node is one that a walk over rows of so many features can pass: what is read from a file may
+    /// be anything.
+    pub fn fits(&self, n_features: usize) -> bool {
+        let outputs = match self.objective {
+            Objective::Softmax(classes) => classes,
+            _ => 1,
+        };
+        let whole = |tree: &Tree| {
+            let n = tree.n_nodes();
+            let lengths = [tree.right.len(), tree.feature.len(), tree.threshold.len(), tree.value.len()];
+            let others = [tree.bin.len(), tree.default_left.len(), tree.gain.len()];
+            let forward = |node: usize| {
+                let (left, right) = (tree.left[node] as usize, tree.right[node] as usize);
+                left == 0
+                    || (left > node && right > node && left < n && right < n
+                        && (tree.feature[node] as usize) < n_features)
+            };
+            n > 0 && lengths.iter().chain(&others).all(|len| *len == n) && (0..n).all(forward)
+        };
+        self.features.len() == n_features
+            && self.base.len() == outputs
+            && outputs > 0
+            && self.trees.len().is_multiple_of(outputs)
+            && self.trees.iter().all(whole)
+    }
+
     /// What each feature did, in the order of the features.
     pub fn importance(&self) -> Vec<Importance> {
         let mut all: Vec<Importance> = self.features.iter().map(Importance::none).collect();

@@ -12,6 +12,7 @@
 //! number of threads, any budget, and after a resume.
 
 mod bins;
+mod checkpoint;
 mod evaluate;
 mod exponential;
 mod fill;
@@ -34,6 +35,7 @@ mod tree;
 mod xgboost;
 
 pub use bins::{FeatureBins, MAX_CUTS};
+pub use checkpoint::{Settings, load_checkpoint, save_checkpoint};
 pub use fill::fill;
 pub use forest::{Forest, Importance, Tree};
 pub use objective::{Objective, predictions};

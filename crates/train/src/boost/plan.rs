@@ -208,8 +208,8 @@ fn trees_bytes(options: &Options) -> u64 {
 
 pub(super) fn evaluation_bytes(objective: Objective) -> u64 {
     match objective {
-        Objective::Squared => Evaluator::bytes(Task::Regression),
-        Objective::Logistic => Evaluator::bytes(Task::Binary),
-        Objective::Softmax(classes) => 256 + 8 * classes as u64,
+        Objective::Squared => Evaluator::bytes(Task::Regression, 0),
+        Objective::Logistic => Evaluator::bytes(Task::Binary, 2),
+        Objective::Softmax(classes) => Evaluator::bytes(Task::Multiclass, classes),
     }
 }

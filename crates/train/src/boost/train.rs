@@ -18,7 +18,7 @@ use super::start::{Facts, facts};
 use super::state::{Pieces, States};
 use super::tree::{Grove, Sprout};
 use super::{FeatureBins, Options, grow};
-use crate::{Error, Metric, Result};
+use crate::{Error, Quality, Result};
 
 /// What is trained on, how, and within what.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ pub struct Trained {
     pub training_loss: f64,
     pub held_out_loss: Option<f64>,
     /// Of the held out rows.
-    pub metrics: Vec<Metric>,
+    pub quality: Quality,
     pub training_rows: u64,
     pub held_out_rows: u64,
 }
@@ -247,7 +247,7 @@ impl Rounds {
                 workers,
             )?;
         }
-        let metrics = evaluate(&grove.site, workers, objective, &facts)?;
+        let quality = evaluate(&grove.site, workers, objective, &facts)?;
         let (training_loss, held_out_loss) = match best {
             0 => (f64::NAN, None),
             best => self.losses[best - 1],
@@ -257,7 +257,7 @@ impl Rounds {
             rounds,
             training_loss,
             held_out_loss,
-            metrics,
+            quality,
             training_rows: facts.n_training,
             held_out_rows: facts.n_held_out,
         })

@@ -1,102 +1,272 @@
-//! Fitting wide tables: small batches, a learning rate of its own for every weight, averaged weights.
+//! Fitting wide tables row by row: every weight with its own certainty, sparse values never written out.
 
 use tidegate_data::Batch;
-use tidegate_data::target::Target;
+use tidegate_data::batch::Row;
 
-use super::{Logarithms, Loss, encode_target, margin};
+use super::Problem;
+use super::loss::{Loss, softmax};
 
-/// Rows per step.
-const ROWS: usize = 16;
+/// What is known of a weight: a normal distribution with this mean and variance.
+///
+/// Each row is taken in as by a Kalman filter that keeps the diagonal only. With the margin `z`, its variance
+/// `s = Σ v x²`, the residual `r` and the curvature `h` of the loss:
+///
+/// ```text
+/// m += v x r / (1 + h s)            no row, however extreme, takes the margin beyond its target
+/// v -= FORGET v² x² h / (1 + h s)   what was seen often moves less
+/// ```
+///
+/// so nothing has to be tuned. On 7.65 million rows of 14 dense and 17 sparse values, two classes, the log loss of
+/// one pass on 850,000 later rows is 0.56199, against 0.56262 by steps of `1 / (Σ h x²)^0.6`, 0.56276 by averaged
+/// AdaGrad at the best of four rates, 0.56316 by adaptive, normalised and invariant steps (the rule of Vowpal
+/// Wabbit), and 0.58892 by constant steps of 0.01. There is neither a root nor a logarithm in it: 0.5 µs a row.
+///
+/// L1 is the proximal step of FTRL: the weight in use is `soft(m, l1 v)`, and the mean goes along towards it as
+/// its variance falls. That minimises the summed loss plus `l1 Σ |w|`, and gives zeros.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C)]
+pub(super) struct Cell {
+    mean: f32,
+    variance: f32,
+}
 
-/// AdaGrad: `w += rate · g / √(Σ g²)`, where g is minus the mean gradient of a small batch. The model is the
-/// mean of the weights over the steps of the last epoch, which settles where single steps still wander.
+/// The variance of the margin before anything is known, for a row of the mean square of the first piece. Of 0.6, 2, 3, 6
+/// and 9 on the rows above, 3 was the best, and likewise on dense tables of 300 to 2,000 columns.
+const FIRST_VARIANCE: f64 = 3.0;
+/// How much of the certainty that a row brings is believed. The diagonal ignores that columns tell the same:
+/// believing everything slows down the differences between them. 1 leaves 300 to 600 dense columns, every third
+/// correlated 0.8 with another, with an error 27% above the solver's after five epochs; 0.3 with 0.5%, and 0.1
+/// wanders. Sparse places are seen less often and gain from more: of 0.1, 0.3, 0.5, 0.7 and 1, 0.7 was the best on
+/// the rows above.
+const BELIEVE_DENSE: f32 = 0.3;
+const BELIEVE_SPARSE: f32 = 0.7;
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Adaptive {
-    pub weights: Vec<f64>,
-    /// Σ g² per weight.
-    pub squares: Vec<f64>,
-    /// The mean of the weights over the steps of this epoch.
-    pub average: Vec<f64>,
-    pub steps: u64,
-    pub l2: f64,
-    /// Training rows of an epoch; the rows so far during the first.
-    pub rows: u64,
+    /// All outputs of the first encoded value, then of the next; the biases last.
+    pub cells: Vec<Cell>,
+    /// The variance that cells began with; 0 before the first row.
+    pub first_variance: f64,
+    /// The L1 penalty so far: it is paid once in each epoch, as every row is.
+    pub l1: f32,
 }
 
 impl Adaptive {
-    pub(super) fn new(n: usize, l2: f64) -> Adaptive {
+    pub(super) fn new(problem: &Problem) -> Adaptive {
+        let unknown = Cell {
+            mean: 0.0,
+            variance: 0.0,
+        };
         Adaptive {
-            weights: vec![0.0; n],
-            squares: vec![0.0; n],
-            average: vec![0.0; n],
-            steps: 0,
-            l2,
-            rows: 0,
+            cells: vec![unknown; problem.total()],
+            first_variance: 0.0,
+            l1: problem.l1 as f32,
         }
     }
 
-    pub(super) fn bytes(n: usize) -> u64 {
-        (4 * n * size_of::<f64>()) as u64
+    /// The cells of so many weights.
+    pub(super) fn bytes(total: usize) -> u64 {
+        (total * size_of::<Cell>()) as u64
     }
 
-    pub(super) fn start_epoch(&mut self) {
-        self.steps = 0;
+    /// The weights as a model has them: all of the first output, then all of the next.
+    pub(super) fn weights(&self, problem: &Problem) -> Vec<f64> {
+        let (n, outputs) = (problem.n, problem.outputs);
+        let mut weights = vec![0.0; n * outputs];
+        for (i, cells) in self.cells.chunks_exact(outputs).enumerate() {
+            for (k, cell) in cells.iter().enumerate() {
+                let l1 = if i + 1 < n { self.l1 } else { 0.0 };
+                weights[k * n + i] = f64::from(cell.weight(l1));
+            }
+        }
+        weights
     }
 
-    /// Learns from the training rows of a batch; returns rows, loss and targets summed before it did.
-    pub(super) fn learn(
-        &mut self,
-        batch: &Batch,
-        loss: Loss,
-        target: &Target,
-        first_epoch: bool,
-    ) -> (u64, f64, f64) {
-        let n = self.weights.len();
-        // Encoded values have unit variance, so n of them moving together move the margin by about √n. Of 0.2,
-        // 0.5, 1 and 2, this one came closest to the exact solution on 300 to 2,000 columns.
-        let rate = 0.5 / (n as f64).sqrt();
-        let (mut rows, mut total, mut targets) = (0, 0.0, 0.0);
-        let mut gradient = vec![0.0; n];
-        let mut logs = Logarithms::default();
-        let mut held = 0;
+    /// Every row will be seen once more, and so is the penalty.
+    pub(super) fn start_epoch(&mut self, problem: &Problem) {
+        self.l1 += problem.l1 as f32;
+        let l2 = problem.l2 as f32;
+        let penalised = self.cells.len() - problem.outputs;
+        for cell in &mut self.cells[..penalised] {
+            let shrunk = 1.0 / (1.0 + l2 * cell.variance);
+            cell.mean *= shrunk;
+            cell.variance *= shrunk;
+        }
+    }
+
+    /// Learns from the training rows of a batch; returns how many there are and their loss before it did.
+    pub(super) fn learn(&mut self, batch: &Batch, problem: &Problem) -> (u64, f64) {
+        if self.first_variance == 0.0 {
+            self.begin(batch, problem);
+        }
+        match (problem.outputs == 1, problem.l1 > 0.0) {
+            (true, false) => self.learn_rows::<1, false>(batch, problem),
+            (true, true) => self.learn_rows::<1, true>(batch, problem),
+            (false, false) => self.learn_rows::<0, false>(batch, problem),
+            (false, true) => self.learn_rows::<0, true>(batch, problem),
+        }
+    }
+
+    /// Sets the variances by the size of the rows of the first piece.
+    fn begin(&mut self, batch: &Batch, problem: &Problem) {
+        let square = |values: &[f32]| values.iter().map(|x| f64::from(x * x)).sum::<f64>();
+        let (mut rows, mut sum) = (0u64, 0.0);
         for row in batch.rows().filter(|row| !row.held_out) {
-            let y = encode_target(target, row.target);
-            let (value, residual, _) = loss.at(margin(&self.weights, row), y, &mut logs);
             rows += 1;
-            total += value;
-            targets += row.target;
-            for (g, x) in gradient.iter_mut().zip(row.dense) {
-                *g += residual * f64::from(*x);
-            }
-            for (place, x) in row.places.iter().zip(row.values) {
-                gradient[row.dense.len() + *place as usize] += residual * f64::from(*x);
-            }
-            gradient[n - 1] += residual;
-            held += 1;
-            if held == ROWS {
-                self.rows += if first_epoch { held as u64 } else { 0 };
-                self.step(&mut gradient, held, rate);
-                held = 0;
-            }
+            sum += 1.0 + square(row.dense) + square(row.values);
         }
-        if held > 0 {
-            self.rows += if first_epoch { held as u64 } else { 0 };
-            self.step(&mut gradient, held, rate);
+        if rows == 0 {
+            return;
         }
-        (rows, total + logs.sum(), targets)
+        let variance = FIRST_VARIANCE * rows as f64 / sum;
+        // The penalty is what was known beforehand, too.
+        let variance = variance.min(1.0 / problem.l2.max(f64::MIN_POSITIVE));
+        self.first_variance = variance;
+        for cell in &mut self.cells {
+            cell.variance = variance as f32;
+        }
     }
 
-    fn step(&mut self, gradient: &mut [f64], rows: usize, rate: f64) {
-        self.steps += 1;
-        let share = 1.0 / self.steps as f64;
-        let decay = self.l2 / self.rows.max(1) as f64;
-        let last = gradient.len() - 1;
-        for (j, g) in gradient.iter_mut().enumerate() {
-            let mean = *g / rows as f64 - if j < last { decay * self.weights[j] } else { 0.0 };
-            self.squares[j] += mean * mean;
-            self.weights[j] += rate * mean / (self.squares[j] + 1e-12).sqrt();
-            self.average[j] += (self.weights[j] - self.average[j]) * share;
-            *g = 0.0;
+    /// `K` is the number of outputs where it is known beforehand, otherwise 0.
+    fn learn_rows<const K: usize, const L1: bool>(&mut self, batch: &Batch, problem: &Problem) -> (u64, f64) {
+        let outputs = if K > 0 { K } else { problem.outputs };
+        let (mut rows, mut total) = (0, 0.0);
+        let mut margins = vec![Margin::default(); outputs];
+        let mut p = vec![0.0; outputs];
+        for row in batch.rows().filter(|row| !row.held_out) {
+            let importance = problem.importance(row.target);
+            self.margins::<K, L1>(row, &mut margins);
+            rows += 1;
+            total += importance * residuals(&mut margins, &mut p, problem, row.target);
+            for margin in &mut margins {
+                let h = (importance * f64::from(margin.curvature)) as f32;
+                let share = 1.0 / (1.0 + h * margin.variance);
+                margin.residual *= importance as f32 * share;
+                margin.curvature = h * share;
+            }
+            self.step::<K, L1>(row, &margins);
         }
+        (rows, total)
+    }
+
+    /// Means and variances of the margins of a row.
+    #[inline(always)]
+    fn margins<const K: usize, const L1: bool>(&self, row: Row, margins: &mut [Margin]) {
+        let outputs = if K > 0 { K } else { margins.len() };
+        let (values, biases) = self.cells.split_at(self.cells.len() - outputs);
+        let (dense, sparse) = values.split_at(row.dense.len() * outputs);
+        for (margin, bias) in margins.iter_mut().zip(biases) {
+            (margin.mean, margin.variance) = (bias.mean, bias.variance);
+        }
+        let l1 = if L1 { self.l1 } else { 0.0 };
+        let mut add = |cells: &[Cell], x: f32| {
+            for (margin, cell) in margins.iter_mut().zip(cells) {
+                let weight = if L1 { cell.weight(l1) } else { cell.mean };
+                margin.mean += weight * x;
+                margin.variance += cell.variance * x * x;
+            }
+        };
+        for (cells, x) in dense.chunks_exact(outputs).zip(row.dense) {
+            add(cells, *x);
+        }
+        for (place, x) in row.places.iter().zip(row.values) {
+            add(&sparse[*place as usize * outputs..][..outputs], *x);
+        }
+    }
+
+    #[inline(always)]
+    fn step<const K: usize, const L1: bool>(&mut self, row: Row, margins: &[Margin]) {
+        let outputs = if K > 0 { K } else { margins.len() };
+        let l1 = if L1 { self.l1 } else { 0.0 };
+        let penalised = self.cells.len() - outputs;
+        let (values, biases) = self.cells.split_at_mut(penalised);
+        let (dense, sparse) = values.split_at_mut(row.dense.len() * outputs);
+        for (cell, margin) in biases.iter_mut().zip(margins) {
+            cell.learn::<false>(1.0, margin, BELIEVE_DENSE, 0.0);
+        }
+        for (cells, x) in dense.chunks_exact_mut(outputs).zip(row.dense) {
+            for (cell, margin) in cells.iter_mut().zip(margins) {
+                cell.learn::<L1>(*x, margin, BELIEVE_DENSE, l1);
+            }
+        }
+        for (place, x) in row.places.iter().zip(row.values) {
+            let cells = &mut sparse[*place as usize * outputs..][..outputs];
+            for (cell, margin) in cells.iter_mut().zip(margins) {
+                cell.learn::<L1>(*x, margin, BELIEVE_SPARSE, l1);
+            }
+        }
+    }
+}
+
+/// One output of a row: what is known of it, and what the loss says.
+#[derive(Debug, Clone, Copy, Default)]
+struct Margin {
+    mean: f32,
+    variance: f32,
+    residual: f32,
+    curvature: f32,
+}
+
+/// Minus the slope and the curvature of the loss at each margin; returns the loss. `p` is scratch.
+#[inline(always)]
+fn residuals(margins: &mut [Margin], p: &mut [f64], problem: &Problem, target: f64) -> f64 {
+    match problem.loss {
+        Loss::Squared => {
+            let residual = problem.encode_target(target) - f64::from(margins[0].mean);
+            (margins[0].residual, margins[0].curvature) = (residual as f32, 1.0);
+            0.5 * residual * residual
+        }
+        Loss::Logistic => {
+            let z = f64::from(margins[0].mean);
+            let e = (-z.abs()).exp();
+            let q = 1.0 / (1.0 + e);
+            let p = if z >= 0.0 { q } else { e * q };
+            (margins[0].residual, margins[0].curvature) = ((target - p) as f32, (p * (1.0 - p)) as f32);
+            z.max(0.0) - target * z + e.ln_1p()
+        }
+        Loss::Softmax => {
+            for (p, margin) in p.iter_mut().zip(margins.iter()) {
+                *p = f64::from(margin.mean);
+            }
+            let own = p[target as usize];
+            let total = softmax(p);
+            for (k, (p, margin)) in p.iter().zip(margins).enumerate() {
+                let is_own = f64::from(u8::from(k == target as usize));
+                (margin.residual, margin.curvature) = ((is_own - p) as f32, (p * (1.0 - p)) as f32);
+            }
+            total - own
+        }
+    }
+}
+
+impl Cell {
+    pub(super) fn to_bits(self) -> u64 {
+        u64::from(self.mean.to_bits()) << 32 | u64::from(self.variance.to_bits())
+    }
+
+    pub(super) fn from_bits(bits: u64) -> Cell {
+        Cell {
+            mean: f32::from_bits((bits >> 32) as u32),
+            variance: f32::from_bits(bits as u32),
+        }
+    }
+
+    /// `soft(m, l1 v)`
+    #[inline(always)]
+    fn weight(self, l1: f32) -> f32 {
+        let size = (self.mean.abs() - l1 * self.variance).max(0.0);
+        size.copysign(self.mean)
+    }
+
+    /// Takes in the value `x` of a row whose `margin` already holds residual and curvature over `1 + h s`.
+    #[inline(always)]
+    fn learn<const L1: bool>(&mut self, x: f32, margin: &Margin, believe: f32, l1: f32) {
+        let gain = self.variance * x;
+        let seen = gain * x * margin.curvature * believe;
+        if L1 {
+            self.mean += (self.weight(l1) - self.mean) * seen;
+        }
+        self.mean += gain * margin.residual;
+        self.variance -= self.variance * seen;
     }
 }

@@ -1,125 +1,140 @@
-//! A linear model over standardised numeric columns: a number by least squares, or one of two values by
-//! logistic regression, with an L2 penalty.
+//! A linear model over encoded columns: a number by least squares, one of two values by logistic regression, one
+//! of several by softmax, with L2 and L1 penalties.
 //!
-//! Nothing needs tuning. While the square of the width fits ([`FULL_WIDTH`]), the model is fitted by its
-//! curvature: the first epoch solves a small Newton problem per block with what was learned so far as prior
+//! Nothing needs tuning. While the square of the number of weights fits ([`FULL_WIDTH`]), the model is fitted by
+//! its curvature: the first epoch solves a small Newton problem per piece with what was learned so far as prior
 //! (`streaming`), which for least squares is already the exact solution, and later epochs take exact Newton
-//! steps over the whole table (`newton`), so that a few passes reach what a solver in memory would. Wider
-//! tables are fitted by adaptive steps, one learning rate a weight (`adaptive`).
+//! steps over the whole table (`newton`), so that a few passes reach what a solver in memory would. An L1 penalty
+//! is solved on the same curvature by coordinate descent (`lasso`). Wider tables are fitted row by row, each
+//! weight with its own certainty (`adaptive`); their sparse values stay sparse.
 //!
-//! Rows are learned from in the order of the file, blocks depend on the file alone, and sums are added in
-//! block order: neither threads nor budget change a bit of the result.
+//! Rows are learned from in the order of the source, pieces depend on the data alone, and sums are added in
+//! their order: neither threads nor budget change a bit of the result.
 
 mod adaptive;
+mod classes;
 mod curvature;
+mod judge;
+mod lasso;
+mod loss;
 mod moments;
 mod newton;
+mod panel;
 mod plan;
 mod state;
 mod train;
 
+pub use loss::{ClassWeights, Loss};
 pub use plan::{FULL_WIDTH, Plan, plan};
 pub(crate) use plan::{THREAD_BYTES, fit};
 pub use train::{Options, Outcome, train};
 
-use serde::{Deserialize, Serialize};
+use tidegate_data::Table;
 use tidegate_data::batch::Row;
-use tidegate_data::target::{Target, Task};
+use tidegate_data::target::Target;
 
-use crate::{Error, Result};
-
-/// What is minimised over the margin `z = w·x`, in the units of the encoded target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Loss {
-    /// `½ (y − z)²`
-    Squared,
-    /// `ln(1 + e^z) − y z`
-    Logistic,
-}
-
-impl Loss {
-    pub fn of(task: Task) -> Result<Loss> {
-        match task {
-            Task::Regression => Ok(Loss::Squared),
-            Task::Binary => Ok(Loss::Logistic),
-            Task::Multiclass => Err(Error::ManyClasses),
-        }
-    }
-
-    /// The loss, minus its slope, and its curvature at margin `z`. Of the logistic loss the part `ln(1 + e^−|z|)`
-    /// is left to `logs`.
-    #[inline]
-    fn at(self, z: f64, y: f64, logs: &mut Logarithms) -> (f64, f64, f64) {
-        match self {
-            Loss::Squared => {
-                let residual = y - z;
-                (0.5 * residual * residual, residual, 1.0)
-            }
-            Loss::Logistic => {
-                // One exponential serves all: e^−|z| never overflows.
-                let e = (-z.abs()).exp();
-                logs.add(1.0 + e);
-                let q = 1.0 / (1.0 + e);
-                let p = if z >= 0.0 { q } else { e * q };
-                (z.max(0.0) - y * z, y - p, p * (1.0 - p))
-            }
-        }
-    }
-}
-
-/// A sum of logarithms of numbers from 1 to 2, taken as the logarithm of their product: one call for many rows.
-#[derive(Debug)]
-struct Logarithms {
-    product: f64,
-    factors: u32,
-    sum: f64,
-}
-
-impl Default for Logarithms {
-    fn default() -> Logarithms {
-        Logarithms {
-            product: 1.0,
-            factors: 0,
-            sum: 0.0,
-        }
-    }
-}
-
-impl Logarithms {
-    #[inline]
-    fn add(&mut self, factor: f64) {
-        self.product *= factor;
-        self.factors += 1;
-        // 2^512 is far from overflow.
-        if self.factors == 512 {
-            self.sum += self.product.ln();
-            (self.product, self.factors) = (1.0, 0);
-        }
-    }
-
-    fn sum(&self) -> f64 {
-        self.sum + self.product.ln()
-    }
-}
+use loss::softmax;
 
 /// Weights and bias on encoded values, and the way back to the target's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearModel {
-    /// One weight per encoded value, the bias last.
+    /// For each output one weight per encoded value, the dense ones first, the bias last: all of the first
+    /// output, then all of the next. A number and a binary target have one output, classes one each.
     pub weights: Vec<f64>,
     pub target: Target,
 }
 
 impl LinearModel {
-    /// The predicted number, or the probability of the positive value.
+    /// Scores of a row: the predicted number, the probability of the positive value, or one for each class.
+    pub fn n_scores(&self) -> usize {
+        outputs(&self.target)
+    }
+
+    /// Writes the scores of a row.
     #[inline]
-    pub fn predict(&self, row: Row) -> f64 {
-        let z = margin(&self.weights, row);
-        match self.target {
-            Target::Number { mean, deviation } => mean + deviation * z,
-            Target::Binary { .. } | Target::Classes { .. } => 1.0 / (1.0 + (-z).exp()),
+    pub fn predict(&self, row: Row, scores: &mut [f64]) {
+        let n = self.weights.len() / scores.len();
+        for (score, weights) in scores.iter_mut().zip(self.weights.chunks_exact(n)) {
+            *score = margin(weights, row);
         }
+        match self.target {
+            Target::Number { mean, deviation } => scores[0] = mean + deviation * scores[0],
+            Target::Binary { .. } => scores[0] = 1.0 / (1.0 + (-scores[0]).exp()),
+            Target::Classes { .. } => {
+                softmax(scores);
+            }
+        }
+    }
+}
+
+/// The number of margins that a target needs.
+pub(crate) fn outputs(target: &Target) -> usize {
+    match target {
+        Target::Number { .. } | Target::Binary { .. } => 1,
+        Target::Classes { labels } => labels.len(),
+    }
+}
+
+/// What is solved: the loss with its penalties, on rows of a certain shape.
+#[derive(Debug, Clone)]
+struct Problem {
+    loss: Loss,
+    target: Target,
+    /// The penalties `l1 Σ |w| + ½ l2 Σ w²` on all weights but the biases, against the summed loss.
+    l1: f64,
+    l2: f64,
+    /// What a row of each class counts; empty where every row counts 1.
+    class_weights: Vec<f64>,
+    /// Weights of one output, the bias included.
+    n: usize,
+    outputs: usize,
+}
+
+impl Problem {
+    fn new(table: &Table, options: &Options) -> Problem {
+        let target = table.encoders.target.clone();
+        Problem {
+            loss: Loss::of(target.task()),
+            l1: options.l1,
+            l2: options.l2,
+            class_weights: Vec::new(),
+            n: table.encoders.width().total() + 1,
+            outputs: outputs(&target),
+            target,
+        }
+    }
+
+    /// All weights.
+    fn total(&self) -> usize {
+        self.n * self.outputs
+    }
+
+    fn is_bias(&self, i: usize) -> bool {
+        (i + 1).is_multiple_of(self.n)
+    }
+
+    /// What a row with this target counts.
+    #[inline]
+    fn importance(&self, target: f64) -> f64 {
+        match self.class_weights.is_empty() {
+            true => 1.0,
+            false => self.class_weights[target as usize],
+        }
+    }
+
+    /// The target in the unit that the loss works in.
+    #[inline]
+    fn encode_target(&self, y: f64) -> f64 {
+        match self.target {
+            Target::Number { mean, deviation } => (y - mean) / deviation,
+            _ => y,
+        }
+    }
+
+    /// `l1 Σ |w| + ½ l2 Σ w²`
+    fn penalty(&self, weights: &[f64]) -> f64 {
+        let free = weights.iter().enumerate().filter(|(i, _)| !self.is_bias(*i));
+        free.map(|(_, w)| self.l1 * w.abs() + 0.5 * self.l2 * w * w).sum()
     }
 }
 
@@ -142,13 +157,4 @@ fn margin(weights: &[f64], row: Row) -> f64 {
         }
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
-}
-
-/// The target in the unit that the loss works in.
-#[inline]
-fn encode_target(target: &Target, y: f64) -> f64 {
-    match target {
-        Target::Number { mean, deviation } => (y - mean) / deviation,
-        Target::Binary { .. } | Target::Classes { .. } => y,
-    }
 }

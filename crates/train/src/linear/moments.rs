@@ -1,81 +1,84 @@
 //! Loss, gradient and curvature of a set of rows at given weights.
 
 use tidegate_data::Batch;
-use tidegate_data::batch::Row;
-use tidegate_data::target::Target;
 
-use super::{Logarithms, Loss, encode_target, margin};
-
-/// Rows whose outer products are added together, to read and write the matrix once for all of them.
-const PANEL: usize = 4;
+use super::classes;
+use super::loss::{Logarithms, Loss};
+use super::panel::{Panel, widen};
+use super::{Problem, margin};
 
 /// Sums over rows; adding the sums of two parts gives the sums of both.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {
     pub rows: u64,
     pub loss: f64,
-    /// The sum of targets as they stand in the file.
-    pub targets: f64,
     /// Minus the gradient.
     pub gradient: Vec<f64>,
-    /// The upper triangle, in rows of the width.
+    /// The upper triangle, in rows of all weights.
     pub curvature: Vec<f64>,
 }
 
 impl Moments {
-    pub(super) fn zero(n: usize) -> Moments {
+    pub(super) fn zero(total: usize) -> Moments {
         Moments {
             rows: 0,
             loss: 0.0,
-            targets: 0.0,
-            gradient: vec![0.0; n],
-            curvature: vec![0.0; n * n],
+            gradient: vec![0.0; total],
+            curvature: vec![0.0; total * total],
         }
     }
 
-    /// The bytes that moments of `n` weights take.
-    pub(super) fn bytes(n: usize) -> u64 {
-        ((n * n + n) * size_of::<f64>()) as u64
+    /// The bytes that moments of so many weights take.
+    pub(super) fn bytes(total: usize) -> u64 {
+        ((total * total + total) * size_of::<f64>()) as u64
+    }
+
+    /// The bytes that filling moments takes meanwhile.
+    pub(super) fn panel_bytes(n: usize, outputs: usize) -> u64 {
+        match outputs {
+            1 => Panel::bytes(n),
+            _ => Panel::bytes(n * outputs) + outputs as u64 * Panel::bytes(n),
+        }
     }
 
     /// The sums over the training rows of a batch.
-    pub(super) fn of(batch: &Batch, loss: Loss, target: &Target, weights: &[f64]) -> Moments {
+    pub(super) fn of(batch: &Batch, problem: &Problem, weights: &[f64]) -> Moments {
         let mut moments = Moments::zero(weights.len());
-        moments.fill(batch, loss, target, weights);
+        moments.fill(batch, problem, weights);
         moments
     }
 
     /// Replaces the sums by those of the training rows of a batch.
-    pub(super) fn fill(&mut self, batch: &Batch, loss: Loss, target: &Target, weights: &[f64]) {
-        let n = weights.len();
-        (self.rows, self.loss, self.targets) = (0, 0.0, 0.0);
+    pub(super) fn fill(&mut self, batch: &Batch, problem: &Problem, weights: &[f64]) {
+        (self.rows, self.loss) = (0, 0.0);
         self.gradient.fill(0.0);
         self.curvature.fill(0.0);
-        let mut panel = Panel::new(n);
-        let mut logs = Logarithms::default();
+        match problem.loss {
+            Loss::Softmax => classes::fill(self, batch, problem, weights),
+            _ => self.fill_single(batch, problem, weights),
+        }
+    }
+
+    fn fill_single(&mut self, batch: &Batch, problem: &Problem, weights: &[f64]) {
+        let mut panel = Panel::new(weights.len());
+        let mut logs = Sums::new(problem);
         for row in batch.rows().filter(|row| !row.held_out) {
-            let y = encode_target(target, row.target);
-            let (value, residual, weight) = loss.at(margin(weights, row), y, &mut logs);
+            let (residual, weight) = logs.add(problem, margin(weights, row), row.target);
             self.rows += 1;
-            self.loss += value;
-            self.targets += row.target;
-            let wide = panel.push(row, weight);
-            for (g, x) in self.gradient.iter_mut().zip(wide) {
+            let wide = panel.next();
+            widen(row, wide);
+            for (g, x) in self.gradient.iter_mut().zip(wide.iter()) {
                 *g += residual * x;
             }
-            if panel.filled == PANEL {
-                panel.flush();
-            }
+            panel.filled(weight);
         }
-        self.loss += logs.sum();
-        panel.flush();
-        panel.take(&mut self.curvature);
+        self.loss = logs.total();
+        panel.add_to(&mut self.curvature, weights.len(), 0);
     }
 
     pub(super) fn add(&mut self, other: &Moments) {
         self.rows += other.rows;
         self.loss += other.loss;
-        self.targets += other.targets;
         add(&mut self.gradient, &other.gradient);
         add(&mut self.curvature, &other.curvature);
     }
@@ -87,104 +90,40 @@ pub(super) fn add(sum: &mut [f64], more: &[f64]) {
     }
 }
 
-/// A few rows, widened to f64 and with the constant 1 of the bias, and the sum of their outer products. Rows are
-/// padded to whole registers, so that no element is added by itself.
-struct Panel {
-    n: usize,
-    /// The width of a row with its padding.
-    stride: usize,
-    filled: usize,
-    weights: [f64; PANEL],
-    rows: Vec<f64>,
-    sums: Vec<f64>,
+/// The summed loss of rows with a single margin, each class with its importance.
+pub(super) struct Sums {
+    /// Weights of the logarithms, one sum for each class where they differ.
+    parts: Vec<(f64, Logarithms)>,
+    loss: f64,
 }
 
-/// Elements of a register.
-const LANES: usize = 4;
-
-impl Panel {
-    fn new(n: usize) -> Panel {
-        let stride = n.next_multiple_of(LANES);
-        Panel {
-            n,
-            stride,
-            filled: 0,
-            weights: [0.0; PANEL],
-            rows: vec![0.0; stride * PANEL],
-            sums: vec![0.0; stride * stride],
+impl Sums {
+    pub(super) fn new(problem: &Problem) -> Sums {
+        let importances = match problem.class_weights.is_empty() {
+            true => &[1.0],
+            false => problem.class_weights.as_slice(),
+        };
+        Sums {
+            parts: importances.iter().map(|i| (*i, Logarithms::default())).collect(),
+            loss: 0.0,
         }
     }
 
+    /// Takes in a row; returns minus the slope and the curvature.
     #[inline]
-    fn push(&mut self, row: Row, weight: f64) -> &[f64] {
-        let wide = &mut self.rows[self.filled * self.stride..][..self.n];
-        let (dense, sparse) = wide.split_at_mut(row.dense.len());
-        for (wide, x) in dense.iter_mut().zip(row.dense) {
-            *wide = f64::from(*x);
-        }
-        sparse.fill(0.0);
-        for (place, x) in row.places.iter().zip(row.values) {
-            sparse[*place as usize] += f64::from(*x);
-        }
-        wide[self.n - 1] = 1.0;
-        self.weights[self.filled] = weight;
-        self.filled += 1;
-        wide
+    pub(super) fn add(&mut self, problem: &Problem, z: f64, target: f64) -> (f64, f64) {
+        let class = if self.parts.len() == 1 { 0 } else { target as usize };
+        let (importance, logs) = &mut self.parts[class];
+        let (value, residual, curvature) = problem.loss.at(z, problem.encode_target(target), logs);
+        self.loss += *importance * value;
+        (*importance * residual, *importance * curvature)
     }
 
-    /// Adds `Σ weight · x xᵀ` of the rows held.
-    fn flush(&mut self) {
-        for row in self.filled..PANEL {
-            self.weights[row] = 0.0;
-            self.rows[row * self.stride..][..self.stride].fill(0.0);
-        }
-        self.filled = 0;
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2.
-            unsafe { outer_avx2(&mut self.sums, &self.rows, &self.weights, self.stride) };
-            return;
-        }
-        outer(&mut self.sums, &self.rows, &self.weights, self.stride);
-    }
-
-    /// Moves the upper triangle into a matrix without padding.
-    fn take(&self, curvature: &mut [f64]) {
-        for i in 0..self.n {
-            let (from, to) = (i * self.stride, i * self.n);
-            curvature[to + i..to + self.n].copy_from_slice(&self.sums[from + i..from + self.n]);
-        }
-    }
-}
-
-/// The same arithmetic in wider registers. No fused operations, so that every machine gets the same bits.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn outer_avx2(sums: &mut [f64], rows: &[f64], weights: &[f64; PANEL], stride: usize) {
-    outer(sums, rows, weights, stride);
-}
-
-#[inline(always)]
-fn outer(sums: &mut [f64], rows: &[f64], weights: &[f64; PANEL], stride: usize) {
-    let (a, rest) = rows.split_at(stride);
-    let (b, rest) = rest.split_at(stride);
-    let (c, d) = rest.split_at(stride);
-    for i in 0..stride {
-        let scaled = [
-            weights[0] * a[i],
-            weights[1] * b[i],
-            weights[2] * c[i],
-            weights[3] * d[i],
-        ];
-        // From the register that holds the diagonal on.
-        let start = i / LANES * LANES;
-        let (sums, _) = sums[i * stride + start..(i + 1) * stride].as_chunks_mut::<LANES>();
-        let [a, b, c, d] = [a, b, c, d].map(|row| row[start..stride].as_chunks::<LANES>().0);
-        let rows = a.iter().zip(b).zip(c.iter().zip(d));
-        for (sum, ((a, b), (c, d))) in sums.iter_mut().zip(rows) {
-            for k in 0..LANES {
-                sum[k] += scaled[0] * a[k] + scaled[1] * b[k] + (scaled[2] * c[k] + scaled[3] * d[k]);
-            }
-        }
+    pub(super) fn total(&self) -> f64 {
+        let logs = self
+            .parts
+            .iter()
+            .map(|(importance, logs)| importance * logs.sum());
+        self.loss + logs.sum::<f64>()
     }
 }

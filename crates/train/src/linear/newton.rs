@@ -1,75 +1,79 @@
-//! Fitting by curvature: a small Newton problem per block at first, exact Newton steps afterwards.
+//! Fitting by curvature: a small Newton problem per piece at first, exact Newton steps afterwards.
 
 use tidegate_data::Batch;
-use tidegate_data::batch::Row;
-use tidegate_data::target::Target;
 
-use super::moments::{Moments, add};
-use super::{Logarithms, Loss, curvature, encode_target, margin};
+use super::moments::{Moments, Sums, add};
+use super::{Loss, Problem, classes, curvature, lasso, margin};
 
-/// Newton iterations on one block at the most; blocks behind the first few need one.
-const BLOCK_STEPS: usize = 12;
-/// A block is solved once the loss, summed over its thousands of rows, would fall by less than this. Chance alone
-/// moves it by about half a weight's worth, so solving more exactly would only fit the block's noise.
-const BLOCK_TOLERANCE: f64 = 0.5;
+/// Newton iterations on one piece at the most; pieces behind the first few need one.
+const PIECE_STEPS: usize = 12;
+/// A piece is solved once the loss, summed over its thousands of rows, would fall by less than this. Chance alone
+/// moves it by about half a weight's worth, so solving more exactly would only fit the piece's noise.
+const PIECE_TOLERANCE: f64 = 0.5;
 /// Trials of a shorter step.
 const HALVINGS: usize = 30;
 
 /// What the first epoch has learned so far: `weights` minimise the loss of the rows seen, approximated by
-/// its curvature. Each block is added exactly by minimising
-/// `½ (w − w₀)ᵀ A (w − w₀) + Σ loss(row)`, after which A grows by the block's own curvature. With the squared
+/// its curvature. Each piece is added exactly by minimising
+/// `½ (w − w₀)ᵀ A (w − w₀) + Σ loss(row)`, after which A grows by the piece's own curvature. With the squared
 /// loss this is recursive least squares, and exact.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Streaming {
     pub weights: Vec<f64>,
-    /// A, the upper triangle in rows of the width.
+    /// A, the upper triangle in rows of all weights.
     pub curvature: Vec<f64>,
 }
 
 impl Streaming {
     /// Knows only the penalty.
-    pub(super) fn new(n: usize, l2: f64) -> Streaming {
+    pub(super) fn new(problem: &Problem) -> Streaming {
+        let total = problem.total();
         let mut streaming = Streaming {
-            weights: vec![0.0; n],
-            curvature: vec![0.0; n * n],
+            weights: vec![0.0; total],
+            curvature: vec![0.0; total * total],
         };
-        add_penalty(&mut streaming.curvature, n, l2);
+        add_penalty(&mut streaming.curvature, problem);
         streaming
     }
 
-    /// Learns from the training rows of a batch; returns their moments before it did. `moments` is scratch.
-    pub(super) fn learn(
-        &mut self,
-        batch: &Batch,
-        loss: Loss,
-        target: &Target,
-        moments: &mut Moments,
-    ) -> (u64, f64, f64) {
+    /// Learns from the training rows of a batch; returns how many there are and their loss before it did.
+    /// `moments` is scratch.
+    pub(super) fn learn(&mut self, batch: &Batch, problem: &Problem, moments: &mut Moments) -> (u64, f64) {
         let start = self.weights.clone();
-        moments.fill(batch, loss, target, &self.weights);
-        let seen = (moments.rows, moments.loss, moments.targets);
-        for _ in 0..BLOCK_STEPS {
-            // Gradient and curvature of the block and of the pull back to `start`.
+        moments.fill(batch, problem, &self.weights);
+        let seen = (moments.rows, moments.loss);
+        for _ in 0..PIECE_STEPS {
+            // Gradient and curvature of the piece and of the pull back to `start`.
             let mut gradient = moments.gradient.clone();
             add_pull(&mut gradient, &self.curvature, &start, &self.weights);
             let mut total = moments.curvature.clone();
             add(&mut total, &self.curvature);
             let (step, decrement) = curvature::solve(&total, &gradient);
-            if decrement / 2.0 < BLOCK_TOLERANCE || loss == Loss::Squared {
+            if decrement / 2.0 < PIECE_TOLERANCE || problem.loss == Loss::Squared {
                 add(&mut self.weights, &step);
                 break;
             }
             let here = moments.loss + self.pull(&start, &self.weights);
-            let Some(weights) = self.shorter(&start, &step, here, decrement, |w| {
-                block_loss(batch, loss, target, w)
-            }) else {
+            let Some(weights) =
+                self.shorter(&start, &step, here, decrement, |w| piece_loss(batch, problem, w))
+            else {
                 break;
             };
             self.weights = weights;
-            moments.fill(batch, loss, target, &self.weights);
+            moments.fill(batch, problem, &self.weights);
         }
         add(&mut self.curvature, &moments.curvature);
         seen
+    }
+
+    /// The weights that the epoch ends with: L1 is added to what is known of the loss.
+    pub(super) fn penalised(&self, problem: &Problem) -> Vec<f64> {
+        if problem.l1 == 0.0 {
+            return self.weights.clone();
+        }
+        let level = vec![0.0; self.weights.len()];
+        let is_free = |i| problem.is_bias(i);
+        lasso::descend(&self.curvature, &level, &self.weights, problem.l1, is_free).0
     }
 
     /// The longest of the steps 1, ½, ¼ … that lowers the objective as it should.
@@ -119,21 +123,28 @@ fn add_pull(gradient: &mut [f64], upper: &[f64], start: &[f64], weights: &[f64])
     }
 }
 
-fn block_loss(batch: &Batch, loss: Loss, target: &Target, weights: &[f64]) -> f64 {
-    let mut logs = Logarithms::default();
+fn piece_loss(batch: &Batch, problem: &Problem, weights: &[f64]) -> f64 {
     let rows = batch.rows().filter(|row| !row.held_out);
-    let value = |row: Row| {
-        let y = encode_target(target, row.target);
-        loss.at(margin(weights, row), y, &mut logs).0
-    };
-    let sum: f64 = rows.map(value).sum();
-    sum + logs.sum()
+    if problem.loss == Loss::Softmax {
+        let mut p = vec![0.0; problem.outputs];
+        return rows
+            .map(|row| classes::probabilities(problem, weights, row, &mut p))
+            .sum();
+    }
+    let mut sums = Sums::new(problem);
+    for row in rows {
+        sums.add(problem, margin(weights, row), row.target);
+    }
+    sums.total()
 }
 
-/// The penalty on every weight; the bias gets a trace of it, so that the matrix always has a root.
-fn add_penalty(upper: &mut [f64], n: usize, l2: f64) {
-    for i in 0..n {
-        upper[i * n + i] += if i + 1 < n { l2 } else { 1e-9 };
+/// The penalty on every weight; a bias gets a trace of it, so that the matrix always has a root. The biases of
+/// several classes could all move together: theirs is large enough to be seen beside the rows' rounding.
+fn add_penalty(upper: &mut [f64], problem: &Problem) {
+    let total = problem.total();
+    let trace = if problem.outputs == 1 { 1e-9 } else { 1e-4 };
+    for i in 0..total {
+        upper[i * total + i] += if problem.is_bias(i) { trace } else { problem.l2 };
     }
 }
 
@@ -151,18 +162,29 @@ pub(super) struct Step {
 
 impl Step {
     /// The step from the moments of all training rows at `weights`.
-    pub(super) fn from_moments(moments: &Moments, weights: &[f64], l2: f64) -> Step {
-        let n = weights.len();
+    pub(super) fn from_moments(moments: &Moments, weights: &[f64], problem: &Problem) -> Step {
         let mut gradient = moments.gradient.clone();
-        let mut objective = moments.loss;
-        for i in 0..n - 1 {
-            gradient[i] -= l2 * weights[i];
-            objective += 0.5 * l2 * weights[i] * weights[i];
+        for (i, g) in gradient
+            .iter_mut()
+            .enumerate()
+            .filter(|(i, _)| !problem.is_bias(*i))
+        {
+            *g -= problem.l2 * weights[i];
         }
+        let objective = moments.loss + problem.penalty(weights);
         let mut upper = moments.curvature.clone();
-        add_penalty(&mut upper, n, l2);
-        let (direction, decrement) = curvature::solve(&upper, &gradient);
-        let promised = decrement / 2.0;
+        add_penalty(&mut upper, problem);
+        let (direction, promised) = if problem.l1 > 0.0 {
+            let is_free = |i| problem.is_bias(i);
+            let (goal, promised) = lasso::descend(&upper, &gradient, weights, problem.l1, is_free);
+            (
+                goal.iter().zip(weights).map(|(to, from)| to - from).collect(),
+                promised,
+            )
+        } else {
+            let (direction, decrement) = curvature::solve(&upper, &gradient);
+            (direction, decrement / 2.0)
+        };
         // A promise of more than the whole loss comes from a point where the curvature lies: go half way there.
         let length = if promised > objective {
             0.5 * objective / promised

@@ -2,13 +2,13 @@
 
 use tidegate_data::Table;
 
-use super::Loss;
 use super::adaptive::Adaptive;
 use super::moments::Moments;
+use super::outputs;
 use crate::{Error, Evaluator, Result};
 
-/// Weights (bias included) up to which the model is fitted by its full curvature. At this width the matrix
-/// takes half a megabyte and a row costs about as much as parsing it.
+/// Weights, of all outputs and with their biases, up to which the model is fitted by its full curvature. At this
+/// width the matrix takes half a megabyte and a row costs about as much as parsing it.
 pub const FULL_WIDTH: usize = 257;
 
 /// Bytes by holder, and the least total that works.
@@ -37,15 +37,16 @@ impl Plan {
 /// Works out what training on `table` takes beside the `runtime`, the bytes of the program itself, with as
 /// many of `threads` as the budget allows; refuses a budget that is too small even for one.
 pub fn plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
-    Loss::of(table.encoders.target.task())?;
+    let target = &table.encoders.target;
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
         vec![
             ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
-            ("data buffers".into(), pass.slots as u64 * pass.slot_bytes),
+            ("encoders".into(), table.encoder_bytes()),
+            ("data buffers".into(), pass.bytes()),
             (MODEL.into(), model_bytes(table, threads)),
-            (EVALUATION.into(), Evaluator::bytes(table.encoders.target.task())),
+            (EVALUATION.into(), 2 * Evaluator::bytes(target.task(), target.labels().len())),
         ]
     };
     fit(needs, threads, budget)
@@ -79,13 +80,20 @@ pub(crate) const THREAD_BYTES: u64 = 2_000_000;
 pub(super) const MODEL: &str = "model";
 pub(super) const EVALUATION: &str = "evaluation";
 
-/// Weights, curvature, what blocks on their way carry, the scratch of a solve and the copies of a checkpoint.
+/// Weights, curvature, what pieces on their way carry, the scratch of a solve and the copies of a checkpoint.
 fn model_bytes(table: &Table, threads: usize) -> u64 {
-    let n = table.encoders.width().total() + 1;
-    if n <= FULL_WIDTH {
+    let (n, outputs) = (
+        table.encoders.width().total() + 1,
+        outputs(&table.encoders.target),
+    );
+    let total = n * outputs;
+    // Weights judged, the best of them, the model that is made of them, and a copy of each in a checkpoint.
+    let weights = 6 * (total * size_of::<f64>()) as u64;
+    if total <= FULL_WIDTH {
         let in_flight = table.pass_needs(threads).slots as u64 + 8;
-        in_flight * Moments::bytes(n)
+        weights + in_flight * Moments::bytes(total) + (threads as u64 + 1) * Moments::panel_bytes(n, outputs)
     } else {
-        Adaptive::bytes(n)
+        // The cells, and in a checkpoint their copy, the file's text, and the part that is being added to it.
+        weights + 4 * Adaptive::bytes(total)
     }
 }

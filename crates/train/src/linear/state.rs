@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use tidegate_data::Position;
 
-use super::Loss;
-use super::adaptive::Adaptive;
+use super::adaptive::{Adaptive, Cell};
 use super::moments::Moments;
 use super::newton::{Step, Streaming};
 use super::plan::FULL_WIDTH;
-use crate::{Checkpoint, Error, Result};
+use super::{ClassWeights, Loss, Problem};
+use crate::{Checkpoint, Error, Result, RowReport};
 
 /// The model in the making, by the way it is fitted.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,11 +24,25 @@ pub(super) enum Method {
     Adaptive(Adaptive),
 }
 
-/// A training between two blocks.
+/// A training between two pieces.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct State {
     pub progress: Progress,
     pub method: Method,
+    /// The weights that the epoch at hand started with, where the rows held out judge them on the way.
+    pub judged: Option<Vec<f64>>,
+    /// The best weights so far, by the rows held out.
+    pub best: Option<Best>,
+}
+
+/// Weights that were judged.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Best {
+    /// The epoch that they came from, counted from 1.
+    pub epoch: u32,
+    /// The mean loss of the rows held out.
+    pub loss: f64,
+    pub weights: Vec<f64>,
 }
 
 /// The part of the state that is plain numbers.
@@ -38,25 +52,32 @@ pub(super) struct Progress {
     pub epoch: u32,
     /// Where in it; `None` at its start.
     pub position: Option<Position>,
-    /// Rows of this epoch so far: all, and those learned from with their summed loss.
-    pub rows: u64,
+    /// What became of the rows of this epoch so far.
+    pub rows: RowReport,
+    /// Rows of this epoch learned from so far, with their summed loss.
     pub training_rows: u64,
     pub loss: f64,
-    /// Training rows and their summed target in the first epoch: what the baseline predicts.
+    /// Rows held out, with their summed loss by the weights that are judged.
+    pub judged_rows: u64,
+    pub judged_loss: f64,
+    /// Training rows of the first epoch and what they hold: the sum of a number, or the rows of each class.
     pub prior_rows: u64,
-    pub prior_sum: f64,
-    /// Rows left out so far in this epoch.
-    pub bad: u64,
-    pub without_target: u64,
-    pub held_out: u64,
+    pub prior: Vec<f64>,
+    /// All epochs are over, and whether the model had settled.
+    pub finished: Option<bool>,
+    /// What a row of each class counts; empty where every row counts 1.
+    pub class_weights: Vec<f64>,
 }
 
 /// What must be the same for a checkpoint to be taken up.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Settings {
     pub loss: Loss,
+    pub l1: f64,
     pub l2: f64,
-    /// The fingerprint of the data file.
+    pub class_weights: ClassWeights,
+    pub patience: Option<u32>,
+    /// The fingerprint of the data.
     pub data: u64,
 }
 
@@ -69,74 +90,84 @@ struct Saved {
     progress: Progress,
     /// Scalars of the method.
     numbers: Vec<f64>,
-    counts: Vec<u64>,
+    /// Epoch and loss of the best weights so far.
+    best: Option<(u32, f64)>,
 }
 
 impl State {
-    pub(super) fn new(n: usize, l2: f64) -> State {
-        let method = if n <= FULL_WIDTH {
-            Method::Streaming(Streaming::new(n, l2))
+    pub(super) fn new(problem: &Problem) -> State {
+        let method = if problem.total() <= FULL_WIDTH {
+            Method::Streaming(Streaming::new(problem))
         } else {
-            Method::Adaptive(Adaptive::new(n, l2))
+            Method::Adaptive(Adaptive::new(problem))
         };
         let progress = Progress {
             epoch: 0,
             position: None,
-            rows: 0,
+            rows: RowReport::default(),
             training_rows: 0,
             loss: 0.0,
+            judged_rows: 0,
+            judged_loss: 0.0,
             prior_rows: 0,
-            prior_sum: 0.0,
-            bad: 0,
-            without_target: 0,
-            held_out: 0,
+            prior: vec![0.0; problem.outputs],
+            finished: None,
+            class_weights: problem.class_weights.clone(),
         };
-        State { progress, method }
-    }
-
-    /// The weights that the model would have if training ended here.
-    pub(super) fn weights(&self) -> &[f64] {
-        match &self.method {
-            Method::Streaming(streaming) => &streaming.weights,
-            Method::Newton { weights, .. } => weights,
-            Method::Adaptive(adaptive) if adaptive.steps == 0 => &adaptive.weights,
-            Method::Adaptive(adaptive) => &adaptive.average,
+        State {
+            progress,
+            method,
+            judged: None,
+            best: None,
         }
     }
 
-    pub(super) fn prior(&self) -> f64 {
-        self.progress.prior_sum / self.progress.prior_rows.max(1) as f64
+    /// The weights that the model would have if training ended here.
+    pub(super) fn weights(&self, problem: &Problem) -> Vec<f64> {
+        match &self.method {
+            Method::Streaming(streaming) => streaming.penalised(problem),
+            Method::Newton { weights, .. } => weights.clone(),
+            Method::Adaptive(adaptive) => adaptive.weights(problem),
+        }
     }
 
-    pub(super) fn checkpoint(&self, settings: Settings) -> Checkpoint {
-        let saved = |method: &str, numbers: Vec<f64>, counts: Vec<u64>| {
+    /// The mean of a number, the share of the positives, or of each class.
+    pub(super) fn prior(&self) -> Vec<f64> {
+        let rows = self.progress.prior_rows.max(1) as f64;
+        self.progress.prior.iter().map(|sum| sum / rows).collect()
+    }
+
+    pub(super) fn checkpoint(&self, settings: &Settings) -> Checkpoint {
+        let saved = |method: &str, numbers: Vec<f64>| {
             Checkpoint::new(&Saved {
                 kind: "linear".into(),
-                settings,
+                settings: settings.clone(),
                 method: method.into(),
                 progress: self.progress.clone(),
                 numbers,
-                counts,
+                best: self.best.as_ref().map(|best| (best.epoch, best.loss)),
             })
         };
-        match &self.method {
-            Method::Streaming(streaming) => saved("streaming", vec![], vec![])
+        let mut checkpoint = match &self.method {
+            Method::Streaming(streaming) => saved("streaming", vec![])
                 .with("weights", &streaming.weights)
                 .with("curvature", &streaming.curvature),
-            Method::Adaptive(adaptive) => saved("adaptive", vec![], vec![adaptive.steps, adaptive.rows])
-                .with("weights", &adaptive.weights)
-                .with("squares", &adaptive.squares)
-                .with("average", &adaptive.average),
+            Method::Adaptive(adaptive) => {
+                // Mean and variance as the two halves of a number: files keep bits as they are.
+                let bits = |cell: &Cell| f64::from_bits(cell.to_bits());
+                let cells: Vec<f64> = adaptive.cells.iter().map(bits).collect();
+                saved("adaptive", vec![adaptive.first_variance, f64::from(adaptive.l1)]).with("cells", &cells)
+            }
             Method::Newton {
                 weights,
                 moments,
                 last,
             } => {
-                let mut numbers = vec![moments.loss, moments.targets];
+                let mut numbers = vec![moments.rows as f64, moments.loss];
                 if let Some(step) = last {
                     numbers.extend([step.objective, step.promised, step.length]);
                 }
-                let mut checkpoint = saved("newton", numbers, vec![moments.rows])
+                let mut checkpoint = saved("newton", numbers)
                     .with("weights", weights)
                     .with("gradient", &moments.gradient)
                     .with("curvature", &moments.curvature);
@@ -147,45 +178,49 @@ impl State {
                 }
                 checkpoint
             }
+        };
+        if let Some(judged) = &self.judged {
+            checkpoint = checkpoint.with("judged", judged);
         }
+        if let Some(best) = &self.best {
+            checkpoint = checkpoint.with("best", &best.weights);
+        }
+        checkpoint
     }
 
-    /// Takes up a checkpoint of a training with `n` weights and the same settings.
-    pub(super) fn restore(checkpoint: &Checkpoint, n: usize, settings: Settings) -> Result<State> {
+    /// Takes up a checkpoint of a training of the same problem with the same settings.
+    pub(super) fn restore(checkpoint: &Checkpoint, problem: &Problem, settings: &Settings) -> Result<State> {
         let saved: Saved = checkpoint.state()?;
-        let other = |what| Err(Error::OtherCheckpoint { what });
-        if saved.kind != "linear" || saved.settings.loss != settings.loss {
-            return other("model");
+        if saved.kind != "linear" {
+            return Err(Error::OtherCheckpoint { what: "model" });
         }
-        if saved.settings.l2 != settings.l2 {
-            return other("l2");
+        if let Some(what) = saved.settings.other(settings) {
+            return Err(Error::OtherCheckpoint { what });
         }
-        if saved.settings.data != settings.data {
-            return other("data file: it has changed since");
-        }
-        let l2 = settings.l2;
+        let n = problem.total();
         let tensor = |name: &str, len: usize| checkpoint.tensor(name, len);
-        let weights = tensor("weights", n)?;
-        let method = match (
-            saved.method.as_str(),
-            saved.numbers.as_slice(),
-            saved.counts.as_slice(),
-        ) {
-            ("streaming", [], []) => Method::Streaming(Streaming {
-                weights,
+        let method = match (saved.method.as_str(), saved.numbers.as_slice()) {
+            ("streaming", []) => Method::Streaming(Streaming {
+                weights: tensor("weights", n)?,
                 curvature: tensor("curvature", n * n)?,
             }),
-            ("adaptive", [], &[steps, rows]) => Method::Adaptive(Adaptive {
-                weights,
-                squares: tensor("squares", n)?,
-                average: tensor("average", n)?,
-                steps,
-                l2,
-                rows,
+            ("adaptive", &[first_variance, l1]) => Method::Adaptive(Adaptive {
+                cells: tensor("cells", n)?
+                    .iter()
+                    .map(|value| Cell::from_bits(value.to_bits()))
+                    .collect(),
+                first_variance,
+                l1: l1 as f32,
             }),
-            ("newton", &[loss, targets, ref step @ ..], &[rows]) => {
-                let (gradient, curvature) = (tensor("gradient", n)?, tensor("curvature", n * n)?);
-                let last = match *step {
+            ("newton", &[rows, loss, ref step @ ..]) => Method::Newton {
+                weights: tensor("weights", n)?,
+                moments: Moments {
+                    rows: rows as u64,
+                    loss,
+                    gradient: tensor("gradient", n)?,
+                    curvature: tensor("curvature", n * n)?,
+                },
+                last: match *step {
                     [objective, promised, length] => Some(Step {
                         weights: tensor("last_weights", n)?,
                         direction: tensor("last_direction", n)?,
@@ -194,24 +229,42 @@ impl State {
                         length,
                     }),
                     _ => None,
-                };
-                Method::Newton {
-                    weights,
-                    moments: Moments {
-                        rows,
-                        loss,
-                        targets,
-                        gradient,
-                        curvature,
-                    },
-                    last,
-                }
-            }
+                },
+            },
             _ => return Err(Error::OtherCheckpoint { what: "version" }),
+        };
+        let has = |name: &str| checkpoint.tensors.contains_key(name);
+        let best = match saved.best {
+            Some((epoch, loss)) => Some(Best {
+                epoch,
+                loss,
+                weights: tensor("best", n)?,
+            }),
+            None => None,
         };
         Ok(State {
             progress: saved.progress,
             method,
+            judged: has("judged").then(|| tensor("judged", n)).transpose()?,
+            best,
         })
+    }
+}
+
+impl Settings {
+    /// What differs, if anything does.
+    fn other(&self, now: &Settings) -> Option<&'static str> {
+        let differs = [
+            (self.loss != now.loss, "model"),
+            (self.l1 != now.l1, "l1"),
+            (self.l2 != now.l2, "l2"),
+            (self.class_weights != now.class_weights, "choice of class weights"),
+            (self.patience != now.patience, "patience"),
+            (self.data != now.data, "data file: it has changed since"),
+        ];
+        differs
+            .iter()
+            .find(|(differs, _)| *differs)
+            .map(|(_, what)| *what)
     }
 }

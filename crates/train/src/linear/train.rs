@@ -1,4 +1,4 @@
-//! The loop: epochs over the table, checkpoints between blocks, metrics at the end.
+//! The loop: epochs over the table, checkpoints between pieces, metrics at the end.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -8,20 +8,31 @@ use std::time::{Duration, Instant};
 use tidegate_data::{Batch, Holdout, PassOptions, Position, Table};
 use tidegate_memory::{Grant, Ledger};
 
+use super::judge::judge;
 use super::moments::Moments;
 use super::newton::Step;
 use super::plan::{EVALUATION, MODEL, Plan};
 use super::state::{Method, Settings, State};
-use super::{LinearModel, Loss};
-use crate::{Checkpoint, Error, Evaluator, Event, Metric, Model, Report, Result, RowReport, Sink};
+use super::{ClassWeights, Problem};
+use crate::report::largest_weights;
+use crate::{
+    Checkpoint, EarlyStop, Error, Evaluator, Event, Learned, Model, Quality, Report, Result, RowReport, Sink,
+};
 
 /// How to train.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Passes over the table at the most; fewer when the model has settled.
     pub epochs: u32,
-    /// The penalty `½ l2 Σ w²` on weights of standardised columns, against the summed loss.
+    /// The penalties `l1 Σ |w| + ½ l2 Σ w²` on weights of standardised columns, against the summed loss; of a
+    /// number, the loss is that of the standardised target.
+    pub l1: f64,
     pub l2: f64,
+    pub class_weights: ClassWeights,
+    /// Training rows of each class, for balanced weights; without them, one more pass counts.
+    pub class_counts: Option<Vec<u64>>,
+    /// Ends when the rows held out have not become better for so many epochs, and keeps the best weights.
+    pub patience: Option<u32>,
     pub holdout: Holdout,
     /// Where checkpoints go, and how often one is written inside an epoch.
     pub checkpoint: Option<PathBuf>,
@@ -39,8 +50,6 @@ pub enum Outcome {
     },
 }
 
-/// Weights that the report lists.
-const LISTED_WEIGHTS: usize = 1000;
 /// Progress is said at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// The model has settled when a step would lower the mean loss by less than this.
@@ -60,16 +69,15 @@ pub fn train(
     sink(Event::Plan {
         holders: plan.holders.clone(),
     });
-    let n = table.encoders.width().total() + 1;
-    let loss = Loss::of(table.encoders.target.task())?;
+    options.class_weights.check(&table.encoders.target)?;
+    let mut problem = Problem::new(table, options);
     let settings = Settings {
-        loss,
+        loss: problem.loss,
+        l1: options.l1,
         l2: options.l2,
+        class_weights: options.class_weights.clone(),
+        patience: options.patience,
         data: table.source.fingerprint()?,
-    };
-    let state = match resume {
-        Some(checkpoint) => State::restore(checkpoint, n, settings)?,
-        None => State::new(n, options.l2),
     };
     let granted = |name: &'static str| {
         let grant = ledger.holder(name).try_grant(plan.bytes(name));
@@ -78,14 +86,37 @@ pub fn train(
             .map_err(|source| Error::Memory { what: name, source })
     };
     let _held = (granted(MODEL)?, granted(EVALUATION)?);
+    let state = match resume {
+        Some(checkpoint) => {
+            let state = State::restore(checkpoint, &problem, &settings)?;
+            problem.class_weights.clone_from(&state.progress.class_weights);
+            state
+        }
+        None => {
+            let counts = match (&options.class_weights, &options.class_counts) {
+                (ClassWeights::Balanced, None) => count_classes(table, options, plan, ledger, stop, sink)?,
+                (_, counts) => counts.clone(),
+            };
+            if counts.is_none() && options.class_weights == ClassWeights::Balanced {
+                return Ok(Outcome::Stopped {
+                    epoch: 1,
+                    checkpoint: false,
+                });
+            }
+            problem.class_weights = options.class_weights.resolve(&counts.unwrap_or_default());
+            State::new(&problem)
+        }
+    };
     let mut training = Training {
         table,
         options,
         plan,
         ledger,
+        problem,
         settings,
         state,
         evaluator: None,
+        best_quality: None,
         stop,
         sink,
         told: Instant::now(),
@@ -94,17 +125,49 @@ pub fn train(
     training.run()
 }
 
-struct Training<'a, 's> {
-    table: &'a Table,
-    options: &'a Options,
+/// The training rows of each class, by one pass; `None` when asked to stop meanwhile.
+fn count_classes(
+    table: &Table,
+    options: &Options,
+    plan: &Plan,
+    ledger: &Ledger,
+    stop: &AtomicBool,
+    sink: &mut Sink,
+) -> Result<Option<Vec<u64>>> {
+    sink(Event::Notice("one pass to count the rows of each class".into()));
+    let mut counts = vec![0; table.encoders.target.labels().len()];
+    let pass = PassOptions {
+        threads: plan.threads,
+        holdout: options.holdout,
+        start: None,
+    };
+    let count = |batch: &mut Batch, (), _| {
+        for row in batch.rows().filter(|row| !row.held_out) {
+            counts[row.target as usize] += 1;
+        }
+        Ok::<_, Error>(match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    };
+    table.pass(&pass, ledger, |_| (), count)?;
+    Ok((!stop.load(Ordering::Relaxed)).then_some(counts))
+}
+
+pub(super) struct Training<'a, 's> {
+    pub(super) table: &'a Table,
+    pub(super) options: &'a Options,
     plan: &'a Plan,
-    ledger: &'a Ledger,
+    pub(super) ledger: &'a Ledger,
+    pub(super) problem: Problem,
     settings: Settings,
-    state: State,
+    pub(super) state: State,
     /// The held out rows of this epoch so far, judged by the weights that it started with.
-    evaluator: Option<Evaluator>,
-    stop: &'a AtomicBool,
-    sink: &'a mut Sink<'s>,
+    pub(super) evaluator: Option<Evaluator>,
+    /// What the rows held out said of the best weights, unless that was before a resume.
+    pub(super) best_quality: Option<Quality>,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) sink: &'a mut Sink<'s>,
     /// When progress was last said and a checkpoint last written.
     told: Instant,
     saved: Instant,
@@ -112,56 +175,67 @@ struct Training<'a, 's> {
 
 impl Training<'_, '_> {
     fn run(&mut self) -> Result<Outcome> {
-        let settled = loop {
+        while self.state.progress.finished.is_none() {
             self.epoch()?;
             if self.stop.load(Ordering::Relaxed) {
-                let checkpoint = self.save()?;
-                let epoch = self.state.progress.epoch + 1;
-                return Ok(Outcome::Stopped { epoch, checkpoint });
+                return self.stopped();
             }
-            let settled = self.end_epoch()?;
-            if settled || self.state.progress.epoch + 1 >= self.options.epochs {
-                break settled;
+            let enough = self.end_epoch()?;
+            let settled = self.step();
+            if settled || enough || self.state.progress.epoch + 1 >= self.options.epochs {
+                self.state.progress.finished = Some(settled);
+            } else {
+                self.next_epoch();
             }
-            self.next_epoch();
             self.try_to_save();
+        }
+        let settled = self.state.progress.finished == Some(true);
+        let Some((weights, quality, early)) = self.choose(settled)? else {
+            return self.stopped();
         };
-        let metrics = match self.evaluator.take().filter(|_| settled) {
-            Some(evaluator) => evaluator.metrics(),
-            None => self.evaluate()?,
-        };
+        let report = self.report(&weights, quality, settled, early);
         let model = Model {
             encoders: self.table.encoders.clone(),
-            linear: self.model(),
+            learned: Learned::Linear(self.with_weights(weights)),
         };
-        Ok(Outcome::Done(Box::new((model, self.report(metrics, settled)))))
+        Ok(Outcome::Done(Box::new((model, report))))
+    }
+
+    fn stopped(&mut self) -> Result<Outcome> {
+        let checkpoint = self.save()?;
+        let epoch = self.state.progress.epoch + 1;
+        Ok(Outcome::Stopped { epoch, checkpoint })
     }
 
     /// Streams the table once, or what is left of the epoch.
     fn epoch(&mut self) -> Result<()> {
-        let n = self.state.weights().len();
         let fixed = match &self.state.method {
             Method::Newton { weights, .. } => Some(weights.clone()),
             _ => None,
         };
-        // Weights that stay as they are for a whole epoch can be judged on the way.
-        let judged = fixed.is_some() && self.state.progress.position.is_none();
-        self.evaluator = judged.then(|| self.new_evaluator());
-        let model = self.model();
-        let mut scratch = matches!(self.state.method, Method::Streaming(_)).then(|| Moments::zero(n));
-        let (table, loss, ledger) = (self.table, self.settings.loss, self.ledger);
+        let judged = self
+            .state
+            .judged
+            .clone()
+            .map(|weights| self.with_weights(weights));
+        let whole = judged.is_some() && self.state.progress.position.is_none();
+        self.evaluator = whole.then(|| self.new_evaluator());
+        let is_streaming = matches!(self.state.method, Method::Streaming(_));
+        let mut scratch = is_streaming.then(|| Moments::zero(self.problem.total()));
+        let (table, problem, ledger) = (self.table, self.problem.clone(), self.ledger);
         let options = self.pass_options(self.state.progress.position);
         table.pass(
             &options,
             ledger,
             |batch| {
-                fixed
-                    .as_ref()
-                    .map(|weights| Moments::of(batch, loss, &table.encoders.target, weights))
+                let weights = fixed.as_ref();
+                weights.map(|weights| Moments::of(batch, &problem, weights))
             },
             |batch: &mut Batch, moments: Option<Moments>, position| {
-                if let Some(evaluator) = &mut self.evaluator {
-                    judge(evaluator, &model, batch);
+                if let Some(model) = &judged {
+                    let (rows, loss) = judge(model, batch, self.evaluator.as_mut());
+                    self.state.progress.judged_rows += rows;
+                    self.state.progress.judged_loss += loss;
                 }
                 self.learn(batch, moments, scratch.as_mut())?;
                 self.passed(batch, position)
@@ -170,7 +244,7 @@ impl Training<'_, '_> {
         Ok(())
     }
 
-    fn pass_options(&self, start: Option<Position>) -> PassOptions {
+    pub(super) fn pass_options(&self, start: Option<Position>) -> PassOptions {
         PassOptions {
             threads: self.plan.threads,
             holdout: self.options.holdout,
@@ -184,23 +258,27 @@ impl Training<'_, '_> {
         moments: Option<Moments>,
         scratch: Option<&mut Moments>,
     ) -> Result<()> {
-        let (loss, target) = (self.settings.loss, &self.table.encoders.target);
-        let first = self.state.progress.epoch == 0;
-        let (rows, total, targets) = match (&mut self.state.method, moments, scratch) {
-            (Method::Streaming(streaming), _, Some(scratch)) => streaming.learn(batch, loss, target, scratch),
-            (Method::Adaptive(adaptive), ..) => adaptive.learn(batch, loss, target, first),
+        let problem = &self.problem;
+        let (rows, total) = match (&mut self.state.method, moments, scratch) {
+            (Method::Streaming(streaming), _, Some(scratch)) => streaming.learn(batch, problem, scratch),
+            (Method::Adaptive(adaptive), ..) => adaptive.learn(batch, problem),
             (Method::Newton { moments: sum, .. }, Some(moments), _) => {
                 sum.add(&moments);
-                (moments.rows, moments.loss, moments.targets)
+                (moments.rows, moments.loss)
             }
             _ => unreachable!("an epoch brings what its method needs"),
         };
         let progress = &mut self.state.progress;
         progress.training_rows += rows;
         progress.loss += total;
-        if first {
+        if progress.epoch == 0 {
             progress.prior_rows += rows;
-            progress.prior_sum += targets;
+            for row in batch.rows().filter(|row| !row.held_out) {
+                match problem.outputs {
+                    1 => progress.prior[0] += row.target,
+                    _ => progress.prior[row.target as usize] += 1.0,
+                }
+            }
         }
         if !progress.loss.is_finite() {
             return Err(Error::Diverged {
@@ -210,13 +288,10 @@ impl Training<'_, '_> {
         Ok(())
     }
 
-    /// A block is done: count it, say so, save now and then, stop when asked.
+    /// A piece is done: count it, say so, save now and then, stop when asked.
     fn passed(&mut self, batch: &Batch, position: Position) -> Result<ControlFlow<()>> {
         let progress = &mut self.state.progress;
-        progress.rows += batch.counts.rows;
-        progress.bad += batch.counts.bad;
-        progress.without_target += batch.counts.without_target;
-        progress.held_out += batch.counts.held_out;
+        progress.rows.add(&batch.counts);
         progress.position = Some(position);
         if self.told.elapsed() >= PROGRESS_EVERY {
             self.tell(position);
@@ -241,7 +316,7 @@ impl Training<'_, '_> {
             step: position.piece,
             consumed: position.consumed,
             total: self.table.source.bytes(),
-            rows: progress.rows,
+            rows: progress.rows.used,
             loss: self.mean_loss(),
         };
         (self.sink)(event);
@@ -252,43 +327,42 @@ impl Training<'_, '_> {
         (progress.training_rows > 0).then(|| progress.loss / progress.training_rows as f64)
     }
 
-    /// Takes the step that the epoch was for; `true` when there is nothing left to learn.
+    /// Says how the epoch went; `true` when the rows held out have not become better for long enough.
     fn end_epoch(&mut self) -> Result<bool> {
         let Some(mean_loss) = self.mean_loss() else {
-            let progress = &self.state.progress;
-            let path = self.table.source.path().to_path_buf();
+            let rows = &self.state.progress.rows;
             return Err(Error::NoRows {
-                path,
-                bad: progress.bad,
-                without_target: progress.without_target,
+                path: self.table.source.path().to_path_buf(),
+                bad: rows.bad,
+                without_target: rows.without_target,
             });
         };
         if let Some(position) = self.state.progress.position {
             self.tell(position);
         }
-        let metrics = self
-            .evaluator
-            .as_ref()
-            .map(Evaluator::metrics)
-            .unwrap_or_default();
         let epoch = self.state.progress.epoch + 1;
+        if epoch == 1 {
+            for text in self.state.progress.rows.warnings() {
+                (self.sink)(Event::Warning { text, error: None });
+            }
+        }
+        let quality = self.evaluator.as_ref().map(Evaluator::quality);
         (self.sink)(Event::Epoch {
             epoch,
             loss: mean_loss,
-            metrics,
+            metrics: quality.unwrap_or_default().metrics,
         });
-        Ok(self.step())
+        Ok(self.weigh())
     }
 
+    /// Takes the step that the epoch was for; `true` when there is nothing left to learn.
     fn step(&mut self) -> bool {
-        let l2 = self.options.l2;
-        let n = self.state.weights().len();
+        let problem = &self.problem;
         match &mut self.state.method {
             Method::Streaming(streaming) => {
-                let weights = std::mem::take(&mut streaming.weights);
                 self.state.method = Method::Newton {
-                    weights,
-                    moments: Moments::zero(n),
+                    weights: streaming.penalised(problem),
+                    moments: Moments::zero(problem.total()),
                     last: None,
                 };
                 false
@@ -299,7 +373,7 @@ impl Training<'_, '_> {
                 last,
             } => {
                 let rows = moments.rows.max(1) as f64;
-                let step = Step::from_moments(moments, weights, l2);
+                let step = Step::from_moments(moments, weights, problem);
                 // A step that made things worse is taken back by half.
                 let worse = last
                     .as_ref()
@@ -311,7 +385,7 @@ impl Training<'_, '_> {
                 let step = worse.map_or(step, Step::halved);
                 *weights = step.target();
                 *last = Some(step);
-                *moments = Moments::zero(n);
+                *moments = Moments::zero(problem.total());
                 false
             }
             Method::Adaptive(_) => false,
@@ -319,14 +393,21 @@ impl Training<'_, '_> {
     }
 
     fn next_epoch(&mut self) {
+        // Weights that stay as they are for a whole epoch are judged on the way; others where that decides.
+        let is_judged = match &self.state.method {
+            Method::Adaptive(_) => self.options.patience.is_some() && !self.options.holdout.is_none(),
+            _ => true,
+        };
+        self.state.judged = is_judged.then(|| self.state.weights(&self.problem));
         if let Method::Adaptive(adaptive) = &mut self.state.method {
-            adaptive.start_epoch();
+            adaptive.start_epoch(&self.problem);
         }
         let progress = &mut self.state.progress;
         progress.epoch += 1;
         progress.position = None;
-        (progress.rows, progress.training_rows, progress.loss) = (0, 0, 0.0);
-        (progress.bad, progress.without_target, progress.held_out) = (0, 0, 0);
+        progress.rows = RowReport::default();
+        (progress.training_rows, progress.loss) = (0, 0.0);
+        (progress.judged_rows, progress.judged_loss) = (0, 0.0);
     }
 
     /// A checkpoint on the way: one that cannot be written is no reason to lose the training.
@@ -335,7 +416,7 @@ impl Training<'_, '_> {
             self.saved = Instant::now();
             (self.sink)(Event::Warning {
                 text: "no checkpoint could be written".into(),
-                error,
+                error: Some(error),
             });
         }
     }
@@ -344,7 +425,7 @@ impl Training<'_, '_> {
         let Some(folder) = &self.options.checkpoint else {
             return Ok(false);
         };
-        self.state.checkpoint(self.settings).save(folder)?;
+        self.state.checkpoint(&self.settings).save(folder)?;
         self.saved = Instant::now();
         let progress = &self.state.progress;
         let step = progress.position.map_or(0, |position| position.piece);
@@ -355,73 +436,27 @@ impl Training<'_, '_> {
         Ok(true)
     }
 
-    fn new_evaluator(&self) -> Evaluator {
-        Evaluator::new(self.table.encoders.target.task(), self.state.prior())
-    }
-
-    fn model(&self) -> LinearModel {
-        LinearModel {
-            weights: self.state.weights().to_vec(),
-            target: self.table.encoders.target.clone(),
-        }
-    }
-
-    /// Metrics of weights that no epoch has judged yet, by one more pass; none when asked to stop meanwhile,
-    /// because the model itself is finished.
-    fn evaluate(&mut self) -> Result<Vec<Metric>> {
-        let (mut evaluator, model, stop) = (self.new_evaluator(), self.model(), self.stop);
-        if self.options.holdout.is_none() {
-            return Ok(evaluator.metrics());
-        }
-        (self.sink)(Event::Notice(
-            "one more pass to judge the model by the rows held out".into(),
-        ));
-        let judged = |batch: &mut Batch, (), _| {
-            judge(&mut evaluator, &model, batch);
-            Ok::<_, Error>(match stop.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            })
-        };
-        self.table
-            .pass(&self.pass_options(None), self.ledger, |_| (), judged)?;
-        if stop.load(Ordering::Relaxed) {
-            (self.sink)(Event::Notice("the model is finished, but was not judged".into()));
-            return Ok(Vec::new());
-        }
-        Ok(evaluator.metrics())
-    }
-
-    fn report(&self, metrics: Vec<Metric>, converged: bool) -> Report {
-        let progress = &self.state.progress;
-        let encoders = &self.table.encoders;
-        let mut weights: Vec<(usize, f64)> = self.state.weights().iter().copied().enumerate().collect();
-        // The bias is last and not among them.
-        weights.pop();
-        weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-        weights.truncate(LISTED_WEIGHTS);
-        let weights = weights
-            .iter()
-            .map(|(i, weight)| (encoders.name(*i), *weight))
-            .collect();
-        Report {
-            metrics,
-            rows: RowReport {
-                used: progress.rows,
-                held_out: progress.held_out,
-                bad: progress.bad,
-                without_target: progress.without_target,
-            },
-            epochs: progress.epoch + 1,
+    fn report(
+        &self,
+        weights: &[f64],
+        quality: Quality,
+        converged: bool,
+        early_stop: Option<EarlyStop>,
+    ) -> Report {
+        let labels = self.problem.target.labels();
+        let report = Report {
+            metrics: Vec::new(),
+            classes: labels.iter().map(|label| label.text.clone()).collect(),
+            confusion: Vec::new(),
+            calibration: Vec::new(),
+            rows: self.state.progress.rows.clone(),
+            epochs: self.state.progress.epoch + 1,
             converged,
+            early_stop,
             training_loss: self.mean_loss().unwrap_or(f64::NAN),
-            weights,
-        }
-    }
-}
-
-fn judge(evaluator: &mut Evaluator, model: &LinearModel, batch: &Batch) {
-    for row in batch.rows().filter(|row| row.held_out) {
-        evaluator.push(model.predict(row), row.target);
+            weights: largest_weights(&self.table.encoders, weights),
+            importance: Vec::new(),
+        };
+        report.with_quality(quality)
     }
 }

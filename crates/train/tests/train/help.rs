@@ -8,8 +8,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidegate_data::{Holdout, Source, SourceOptions, Table, TableOptions};
 use tidegate_memory::Ledger;
-use tidegate_train::linear::{self, Options, Outcome, Plan};
-use tidegate_train::{Checkpoint, Event, Model, Report, predict, predict_plan};
+use tidegate_train::linear::{self, ClassWeights, Options, Outcome, Plan};
+use tidegate_train::{Checkpoint, Event, Learned, Model, Report, predict, predict_plan};
 
 pub(crate) const ROOMY: u64 = 256 << 20;
 
@@ -39,7 +39,11 @@ impl Scratch {
 pub(crate) fn usual() -> Options {
     Options {
         epochs: 5,
+        l1: 0.0,
         l2: 1.0,
+        class_weights: ClassWeights::None,
+        class_counts: None,
+        patience: None,
         holdout: Holdout::new(0.1, 1),
         checkpoint: None,
         checkpoint_every: Duration::from_secs(3600),
@@ -79,7 +83,7 @@ pub(crate) fn fit(
     let stop = AtomicBool::new(false);
     let outcome = linear::train(table, options, plan, &ledger, resume, &stop, &mut |event| {
         if let Event::Warning { text, error } = event {
-            panic!("{text}: {error}");
+            panic!("{text}: {error:?}");
         }
     });
     assert_eq!(ledger.used(), 0, "every grant comes back");
@@ -97,11 +101,20 @@ pub(crate) fn fit_text(text: &str) -> (Scratch, Model, Report) {
     (scratch, model, report)
 }
 
+pub(crate) fn weights(model: &Model) -> &[f64] {
+    let Learned::Linear(linear) = &model.learned;
+    &linear.weights
+}
+
+pub(crate) fn bits(model: &Model) -> Vec<u64> {
+    weights(model).iter().map(|w| w.to_bits()).collect()
+}
+
 /// Scores of the rows held out, in the order of the file.
 pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
     let ledger = Ledger::new(ROOMY);
     let table = Table::open_for(source(path), &model.encoders, &TableOptions::default()).unwrap();
-    let plan = predict_plan(&table, 2, 0, ROOMY).unwrap();
+    let plan = predict_plan(model, &table, 2, 0, ROOMY).unwrap();
     let mut scores = Vec::new();
     let out = |prediction: tidegate_train::Prediction| {
         if usual().holdout.contains(prediction.line) {

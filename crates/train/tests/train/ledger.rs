@@ -86,7 +86,7 @@ fn the_plan_is_enough() {
 #[test]
 fn errors_give_everything_back() {
     let mut late = tables::plain_rows(Kind::Number, 50_000);
-    late.push_str("1,2,three,4,5,6\n");
+    late.push_str("1,2,3,4,5,six\n");
     let scratch = Scratch::new("table.csv", late);
     let strict = open(&scratch.path(), "y");
     let ledger = Ledger::new(ROOMY);

@@ -8,7 +8,7 @@ use tidegate_memory::Ledger;
 use tidegate_train::linear::{self, Options, Outcome};
 use tidegate_train::{Checkpoint, Error, Event};
 
-use crate::help::{ROOMY, Scratch, fit, open, plan, usual};
+use crate::help::{ROOMY, Scratch, bits, fit, open, plan, usual};
 use crate::tables::{self, Kind};
 
 /// Stops at the `k`th checkpoint, one of which is written behind every block; `None` when there is no `k`th.
@@ -54,13 +54,8 @@ fn check(name: &'static str, text: String, epochs: u32) -> Vec<(String, u64)> {
             state["progress"]["epoch"].as_u64().unwrap(),
         ));
         let found = fit(&table, &straight_on, &plan(&table, 3), Some(&checkpoint));
-        let bits = |weights: &[f64]| weights.iter().map(|w| w.to_bits()).collect::<Vec<_>>();
         let place = format!("{name}, stop {k}: {:?}", met[k]);
-        assert_eq!(
-            bits(&found.0.linear.weights),
-            bits(&wanted.0.linear.weights),
-            "{place}"
-        );
+        assert_eq!(bits(&found.0), bits(&wanted.0), "{place}");
         assert_eq!(found.1, wanted.1, "{place}");
     }
     met

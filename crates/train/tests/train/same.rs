@@ -5,12 +5,8 @@ use std::io::Write;
 use tidegate_train::linear;
 use tidegate_train::{Model, Report};
 
-use crate::help::{ROOMY, Scratch, fit, open, plan, usual};
+use crate::help::{ROOMY, Scratch, bits, fit, open, plan, usual};
 use crate::tables::{self, Kind};
-
-fn bits(model: &Model) -> Vec<u64> {
-    model.linear.weights.iter().map(|w| w.to_bits()).collect()
-}
 
 fn assert_same(what: &str, found: &(Model, Report), wanted: &(Model, Report)) {
     assert_eq!(bits(&found.0), bits(&wanted.0), "{what}: weights");
