@@ -11,6 +11,7 @@ mod files;
 mod head;
 mod json;
 mod listing;
+mod postgres;
 mod reader;
 mod sample;
 mod sqlite;
@@ -18,6 +19,7 @@ mod sqlite;
 mod tests;
 mod zip;
 
+pub use self::postgres::without_password;
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
 
