@@ -2,6 +2,7 @@
 //!
 //! The way of a row, in reading order:
 //!
+//! 0. [`Source`] finds what was named, files, folders, patterns, archives or queries, and hands out their rows.
 //! 1. [`Input`] opens a file and hands out its text in sequence, decompressed, without leaving it in
 //!    the page cache.
 //! 2. [`csv`] cuts the text into blocks of whole rows and walks their fields.
@@ -15,6 +16,7 @@ pub mod chunk;
 pub mod csv;
 pub mod encode;
 mod error;
+pub mod filter;
 mod holdout;
 mod input;
 mod number;
@@ -29,6 +31,7 @@ pub mod target;
 pub use batch::Batch;
 pub use batch::RowCounts;
 pub use error::{Error, Fault, Result};
+pub use filter::{Condition, Filter};
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};
