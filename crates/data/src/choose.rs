@@ -115,7 +115,9 @@ impl Candidate<'_> {
     fn distinct(&self) -> f64 {
         match &self.fit.values {
             Values::Categories(table) if table.is_exact() => table.len() as f64,
-            Values::Numbers { quantiles, .. } if quantiles.is_exact() => quantiles.weights().len() as f64,
+            Values::Numbers { quantiles, .. } if quantiles.count > 0 && quantiles.is_exact() => {
+                quantiles.weights().len() as f64
+            }
             _ => {
                 let seen = self.fit.distinct.estimate();
                 // Missing values of a category have a hash of their own.

@@ -210,6 +210,23 @@ pub enum Error {
     },
     #[error("{}: holds no rows", path.display())]
     NoRows { path: PathBuf },
+    #[error("{}: cannot be reached: {what}", path.display())]
+    Connect { path: PathBuf, what: String },
+    #[error("{}: a database needs a query", path.display())]
+    QueryNeeded { path: PathBuf },
+    #[error("{}: column {column:?} is of type {what}, which is no number, time or text", path.display())]
+    ColumnType {
+        path: PathBuf,
+        column: String,
+        what: String,
+    },
+    #[error("character {at} of the condition {text:?}: {what}")]
+    Condition {
+        text: String,
+        /// The place, from 1.
+        at: usize,
+        what: String,
+    },
 }
 
 /// What is wrong with one row.
@@ -340,6 +357,17 @@ impl Error {
                 None => "check the path".into(),
             },
             Error::Stopped { .. } => "this is a fault of the program: please report it".into(),
+            Error::Connect { .. } => {
+                "check the address; the password comes with it or in PGPASSWORD; TLS is not spoken".into()
+            }
+            Error::QueryNeeded { .. } => "say what to read: --query 'SELECT …'".into(),
+            Error::ColumnType { column, .. } => {
+                format!("leave it out of the query, or read it as text: {column}::text")
+            }
+            Error::Condition { .. } => {
+                "columns stand bare or in backticks, texts in quotes: age >= 18 and `home town` = 'Oslo'"
+                    .into()
+            }
             Error::Member { .. } => "pack it again with the usual compression and without a password".into(),
             Error::Broken { .. } => "the file is cut off or damaged: copy or write it again".into(),
             Error::PieceTooLarge {
@@ -392,6 +420,10 @@ impl Error {
                 | Error::Query { .. }
                 | Error::WhichTable { .. }
                 | Error::Unsupported { .. }
+                | Error::Connect { .. }
+                | Error::QueryNeeded { .. }
+                | Error::ColumnType { .. }
+                | Error::Condition { .. }
         )
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The way of a row, in reading order:
 //!
+//! 0. [`Source`] finds what was named, files, folders, patterns, archives or queries, and hands out their rows.
 //! 1. [`Input`] opens a file and hands out its text in sequence, decompressed, without leaving it in
 //!    the page cache.
 //! 2. [`csv`] cuts the text into blocks of whole rows and walks their fields.
@@ -20,6 +21,7 @@ mod encoding;
 mod error;
 pub mod features;
 mod fit;
+pub mod filter;
 mod holdout;
 mod input;
 mod labels;
@@ -40,6 +42,7 @@ pub use encoding::EncodingPlan;
 pub use error::{Error, Fault, Result};
 pub use features::{FeatureOptions, Features};
 pub use fit::FitOptions;
+pub use filter::{Condition, Filter};
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};

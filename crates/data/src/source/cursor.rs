@@ -20,7 +20,7 @@ const TEXT_BYTES: u64 = 1 << 20;
 
 /// Walks the rows of an answer.
 pub(super) trait Cursor {
-    /// Goes to the next row; `false` behind the last one.
+    /// Goes to the next row; `false` behind the last one, and then it is not called again.
     fn advance(&mut self) -> Result<bool>;
     /// What the wanted texts of the row take at most.
     fn text_bytes(&self) -> Result<u64>;
@@ -47,8 +47,12 @@ pub(super) struct Feed {
     bad_rows: BadRows,
     /// Rows before the next one.
     row: u64,
+    /// Rows that the cursor has to pass over first.
+    skip: u64,
     /// There is a row that did not fit into the last piece.
     pending: bool,
+    /// The cursor is behind its last row, and is not to be moved again.
+    ended: bool,
 }
 
 enum Answer {
@@ -67,10 +71,15 @@ enum Answer {
 }
 
 impl Feed {
+    /// The answer itself starts behind the rows that are to be passed over.
+    pub(super) fn skipped(&mut self) {
+        self.skip = 0;
+    }
+
     /// Fills chunks from `cursor` until nobody asks for more.
     pub(super) fn serve(&mut self, cursor: &mut dyn Cursor) -> Result<()> {
-        for _ in 0..self.row {
-            if !cursor.advance()? {
+        for _ in 0..self.skip {
+            if !self.advance(cursor)? {
                 break;
             }
         }
@@ -83,11 +92,16 @@ impl Feed {
         Ok(())
     }
 
+    fn advance(&mut self, cursor: &mut dyn Cursor) -> Result<bool> {
+        self.ended = self.ended || !cursor.advance()?;
+        Ok(!self.ended)
+    }
+
     fn fill(&mut self, mut chunk: Chunk, cursor: &mut dyn Cursor) -> Result<Answer> {
         chunk.clear();
         let (mut rows, mut texts) = (0, 0);
         while rows < ROWS {
-            if !self.pending && !cursor.advance()? {
+            if !self.pending && !self.advance(cursor)? {
                 break;
             }
             self.pending = true;
@@ -157,7 +171,9 @@ pub(super) fn pieces(
         path: part.path().into(),
         bad_rows: reading.bad_rows,
         row: start.offset,
+        skip: start.offset,
         pending: false,
+        ended: false,
     };
     let work = move || {
         if let Err(error) = run(&mut feed) {

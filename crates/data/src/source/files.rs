@@ -8,6 +8,7 @@ use tidegate_memory::{Grant, Ledger};
 use super::head::{Format, Head};
 use super::listing::list;
 use super::parquet::ParquetPart;
+use super::postgres::{PostgresPart, is_address};
 use super::sqlite::SqlitePart;
 use super::{Part, Source, is_looked_at, json, zip};
 use crate::csv::DialectOptions;
@@ -41,11 +42,16 @@ impl Source {
             parts: Vec::new(),
             asked: false,
             csv: None,
+            without_rows: None,
             json: Vec::new(),
             head: Head::new(&ledger.holder("sample"))?,
             listed: ledger.holder("files").try_grant(0)?,
         };
-        let named = paths.iter().map(|path| list(path, &mut opening.listed));
+        let (addresses, paths): (Vec<&PathBuf>, Vec<_>) = paths.iter().partition(|path| is_address(path));
+        for address in addresses {
+            opening.open_postgres(address)?;
+        }
+        let named = paths.into_iter().map(|path| list(path, &mut opening.listed));
         let named = named.collect::<Result<Vec<_>>>()?;
         let n_files = named.iter().map(|listed| listed.files.len()).sum();
         let mut i = 0;
@@ -80,6 +86,8 @@ struct Opening<'o> {
     asked: bool,
     /// What all CSV files have in common, by the first of them.
     csv: Option<CsvShape>,
+    /// What is wrong with the first file if it stays the only one.
+    without_rows: Option<Error>,
     /// Files of JSON lines and their places among the parts: what their columns are is known with the last one.
     json: Vec<(usize, Input, Option<Profile>)>,
     head: Head,
@@ -116,10 +124,16 @@ impl Opening<'_> {
 
     fn open_csv(&mut self, input: Input, look: bool) -> Result<()> {
         let Some(shape) = self.csv.clone() else {
-            let part = self.look_at(input, &self.options.dialect)?;
+            let part = match self.look_at(input, &self.options.dialect) {
+                // Other files may have rows.
+                Err(error @ Error::HeaderOnly { .. }) => {
+                    self.without_rows.get_or_insert(error);
+                    return Ok(());
+                }
+                part => part?,
+            };
             self.csv = Some(part.shape().clone());
-            self.parts.push(Box::new(part));
-            return Ok(());
+            return self.push(part);
         };
         let (padded, end) = self.head.padded();
         let by_first_row = shape.open_like(&input, padded, end, self.head.all);
@@ -158,6 +172,12 @@ impl Opening<'_> {
         self.push(part)
     }
 
+    fn open_postgres(&mut self, address: &Path) -> Result<()> {
+        self.asked = true;
+        let part = PostgresPart::open(address, self.options.query.as_deref())?;
+        self.push(part)
+    }
+
     fn open_zip(&mut self, archive: &Input) -> Result<()> {
         let members = zip::members(archive, &self.ledger.holder("sample"), &mut self.listed)?;
         let (n_members, mut format) = (members.len(), None);
@@ -176,6 +196,10 @@ impl Opening<'_> {
     }
 
     fn finish(mut self) -> Result<Source> {
+        match self.without_rows.take() {
+            Some(error) if self.parts.is_empty() && self.json.is_empty() => return Err(error),
+            _ => {}
+        }
         let alone = self.parts.is_empty();
         let places: Vec<usize> = self.json.iter().map(|(place, ..)| *place).collect();
         let files = self.json.into_iter().map(|(_, input, profile)| (input, profile));

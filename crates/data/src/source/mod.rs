@@ -14,6 +14,7 @@ mod json;
 mod listing;
 mod parquet;
 mod pool;
+mod postgres;
 mod reader;
 mod sample;
 mod sqlite;
@@ -21,6 +22,7 @@ mod sqlite;
 mod tests;
 mod zip;
 
+pub use self::postgres::without_password;
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
 

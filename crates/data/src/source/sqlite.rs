@@ -64,7 +64,7 @@ impl SqlitePart {
             if !statement.readonly() || statement.column_count() == 0 {
                 return Err(refused("it does not select rows"));
             }
-            let names: Vec<String> = statement.column_names().into_iter().map(String::from).collect();
+            let names: Vec<String> = statement.column_names().map(String::from).collect();
             let kinds: Vec<Kind> = statement
                 .columns()
                 .map(|column| declared(column.decl_type()))

@@ -69,6 +69,8 @@ fn what_cannot_be_one_table_is_refused() {
         ("mixed/b.zip", b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
         ("blank/a.csv", b""),
         ("blank/b.csv", b""),
+        ("bare/a.csv", b"x,y\n"),
+        ("bare/b.csv", b"x,y\n"),
         ("drift/a.csv", A),
         ("drift/b.csv", b"x,z,y\n1,2,3\n"),
         ("narrow/a.csv", b"1,2\n3,4\n"),
@@ -81,6 +83,7 @@ fn what_cannot_be_one_table_is_refused() {
         ("nested", "nested: holds folders, such as nested/inner"),
         ("mixed", "mixed/a.csv is CSV and mixed/b.zip is a zip archive"),
         ("blank", "blank/a.csv: the file is empty"),
+        ("bare", "bare/a.csv: holds a header and no rows"),
         (
             "drift",
             "drift/a.csv and drift/b.csv have different columns: the second has \"z\" beside",
@@ -103,6 +106,7 @@ fn what_cannot_be_one_table_is_refused() {
 #[test]
 fn columns_are_found_by_name_in_every_file() {
     let folder = Folder::new(&[
+        ("t/0.csv", b"x,y\n"),
         ("t/a.csv", A),
         ("t/b.csv", b"y,x\n4,3\n"),
         ("t/c.csv", b"x;y\n5;6\n"),

@@ -2,6 +2,7 @@
 
 mod json;
 mod listing;
+mod postgres;
 mod sqlite;
 mod zip;
 

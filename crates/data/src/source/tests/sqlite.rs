@@ -170,7 +170,7 @@ fn pieces_are_the_same_at_any_budget_and_taken_up_anywhere() {
         &source,
         &reading(&source, Read::Number),
         Position::default(),
-        8 << 20,
+        20 << 20,
     );
     assert!(numbers.is_ok_and(|found| found.rows.len() == 20_002));
 }
