@@ -5,7 +5,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::header::PageKind;
-use super::pages::PageFile;
+use super::pages::{PageFile, WINDOW_BYTES};
 use crate::chunk::Read;
 use crate::source::{Kind, SourceColumn};
 
@@ -191,8 +191,8 @@ impl Layout {
 
     /// What decoders hold beside pages: arrays of a piece, levels, the state of decompressors.
     pub(super) fn decoders(&self, wanted: &[(usize, Read)], rows: u64) -> u64 {
-        /// Readers and buffers of a column, whatever it holds: measured.
-        const COLUMN_BYTES: u64 = 16 << 10;
+        /// What is read ahead of a column, and its readers, whatever it holds.
+        const COLUMN_BYTES: u64 = WINDOW_BYTES + (16 << 10);
         let column = |(column, _): &(usize, Read)| {
             let column = &self.columns[*column];
             rows * (column.width + 3) + column.codec + COLUMN_BYTES
