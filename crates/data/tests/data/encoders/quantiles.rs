@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use tidegate_data::sketch::Quantiles;
 use tidegate_data::sketch::hash::hash;
 
-/// Five standard errors; the typical error is 0.08%.
-const BOUND: f64 = 0.004;
+/// The standard error is 0.06 to 0.09%.
+const BOUND: f64 = 0.003;
 
 fn of(values: &[f64]) -> Quantiles {
     let mut quantiles = Quantiles::default();
@@ -76,7 +76,7 @@ fn millions_are_sampled_within_the_same_bound() {
         let whole = of(&values);
         check_ranks("sawtooth", &whole, &values);
         let mut merged = Quantiles::default();
-        for part in values.chunks(1_100_000) {
+        for part in values.chunks(2_200_000) {
             merged.merge(&of(part));
         }
         merged.push_slice(&values);
@@ -101,7 +101,7 @@ fn cuts_split_the_weight_evenly() {
         let rest: u64 = bins[..bins.len() - 1].iter().sum();
         let largest = bins[bins.len() - 2] as f64 / rest as f64;
         assert!(bins[0] > 0 && largest < 0.02, "{name}: {largest}");
-        assert!(cuts.len() > 200, "{name}: {} cuts", cuts.len());
+        assert!(cuts.len() > 190, "{name}: {} cuts", cuts.len());
     }
 }
 
