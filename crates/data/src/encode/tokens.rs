@@ -9,6 +9,19 @@ pub(super) struct Words {
     spans: Vec<(u32, u32)>,
 }
 
+/// Letters in lower case, digits, and blanks for all else.
+const LOWER: [u8; 128] = {
+    let mut table = [b' '; 128];
+    let mut byte = 0;
+    while byte < 128 {
+        if (byte as u8).is_ascii_alphanumeric() {
+            table[byte] = (byte as u8).to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+};
+
 impl Words {
     /// Cuts a text into runs of letters and digits. Bytes that are not UTF-8 separate words.
     pub(super) fn read(&mut self, text: &[u8]) {
@@ -23,15 +36,22 @@ impl Words {
     }
 
     fn read_ascii(&mut self, text: &[u8]) {
-        for word in text
-            .split(|byte| !byte.is_ascii_alphanumeric())
-            .filter(|word| !word.is_empty())
-        {
-            let start = self.text.len();
-            self.text.extend_from_slice(word);
-            self.text[start..].make_ascii_lowercase();
-            self.end_word(start);
+        // One look-up and one store for each byte. The words need no more room than the text and two blanks.
+        self.text.resize(text.len() + 2, b' ');
+        let (mut start, mut end) = (1, 1);
+        for &byte in text {
+            let lower = LOWER[usize::from(byte)];
+            self.text[end] = lower;
+            if lower != b' ' {
+                end += 1;
+            } else if end > start {
+                self.spans.push((start as u32, end as u32));
+                end += 1;
+                start = end;
+            }
         }
+        self.text.truncate(end);
+        self.end_word(start);
     }
 
     fn read_unicode(&mut self, text: &[u8]) {

@@ -6,6 +6,7 @@
 //! categories.
 
 pub mod categories;
+mod counts;
 pub mod distinct;
 pub mod documents;
 pub mod hash;

@@ -2,22 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::counts::Counts;
+use super::hash::mix;
+
 /// Values gathered before they are sorted together.
 const BUFFER: usize = 512;
-/// Up to so many distinct values are counted exactly, at 16 bytes each: enough for twice the bins of a
+/// Up to so many distinct values are counted exactly, at 16 to 32 bytes each: enough for twice the bins of a
 /// histogram.
-const DISTINCT: usize = 512;
+const DISTINCT: usize = 500;
 /// What the highest level holds; each lower one two thirds of the one above, so about 3 times this in all.
-/// The standard error of a rank is about 0.7 / 640 = 0.11%, measured at 0.08%; see the tests.
+/// The standard error of a rank is measured at 0.06%.
 const TOP: f64 = 640.0;
 const SMALLEST_LEVEL: usize = 8;
+/// After 2^21 values one of every two is looked at, after 2^22 one of four, and so on. The standard error of a rank
+/// is then measured at 0.09%, and a value takes 4 ns instead of 30.
+const SAMPLE_FROM: u32 = 21;
 
 /// A KLL sketch (Karnin, Lang, Liberty 2016) without chance.
 ///
 /// Values wait in sorted levels; one at level `h` stands for 2^h. When there are too many, the lowest level over
 /// its share gives every second value to the level above and forgets the others. Whether the even or the odd
-/// ones go alternates, so that errors cancel, and so that the same values in the same order give the same
-/// sketch. Before that, while there are at most 512 distinct values, they are counted exactly. Missing and
+/// ones go is told by a hash, and the next time it is the others, so that errors cancel. The same values in the
+/// same order give the same sketch. Before that, while there are at most 500 distinct values, they are counted exactly. Missing and
 /// infinite values are left out.
 ///
 /// ```
@@ -32,50 +38,78 @@ const SMALLEST_LEVEL: usize = 8;
 pub struct Quantiles {
     /// How many values were seen.
     pub count: u64,
-    /// The latest values, in the order they came.
+    /// Distinct values and how often they came; empty once there were too many.
+    exact: Counts,
+    /// The latest values, in the order they came, each for 2^`sampled` of them.
     buffer: Vec<f64>,
-    /// Distinct values and how often they came, in order; empty once there were too many.
-    exact: Vec<(f64, u64)>,
+    sampled: u32,
+    /// Values since the last that went to the buffer, and the one of them that stands for all.
+    pending: u64,
+    chosen: f64,
     /// Level `h` holds values that stand for 2^h each, in order; none while the count is exact.
     levels: Vec<Vec<f64>>,
-    /// Bit `h`: whether level `h` gives its odd values next.
-    odd_next: u64,
+    /// How often each level was halved.
+    halved: Vec<u64>,
 }
 
 impl Quantiles {
     pub fn push_slice(&mut self, values: &[f64]) {
-        let mut values = values;
-        while !values.is_empty() {
-            let (now, later) = values.split_at(values.len().min(BUFFER - self.buffer.len()));
-            let before = self.buffer.len();
-            self.buffer.reserve_exact(BUFFER - before);
-            // Adding 0 makes one zero of two.
-            self.buffer
-                .extend(now.iter().filter(|x| x.is_finite()).map(|x| x + 0.0));
-            self.count += (self.buffer.len() - before) as u64;
-            if self.buffer.len() == BUFFER {
-                self.flush();
+        // Adding 0 makes one zero of two.
+        let mut finite = values.iter().filter(|x| x.is_finite()).map(|x| x + 0.0);
+        if self.levels.is_empty() {
+            for x in finite.by_ref() {
+                self.count += 1;
+                self.exact.add(x, 1);
+                if self.exact.len() > DISTINCT {
+                    self.leave_exact();
+                    break;
+                }
             }
-            values = later;
+        }
+        for x in finite {
+            self.count += 1;
+            if self.pending == 0 {
+                self.choose_sampling();
+                self.chosen = x;
+            }
+            // One of the next 2^sampled, which one as good as drawn by lot.
+            let drawn = mix(self.count - self.pending);
+            if self.pending == drawn & ((1 << self.sampled) - 1) {
+                self.chosen = x;
+            }
+            self.pending += 1;
+            if self.pending >> self.sampled == 1 {
+                self.pending = 0;
+                self.buffer.push(self.chosen);
+                if self.buffer.len() == BUFFER {
+                    self.flush();
+                }
+            }
         }
     }
 
     /// Adds what a later part of the data held.
     pub fn merge(&mut self, later: &Quantiles) {
-        let count = self.count + later.count;
-        self.flush();
-        if !later.exact.is_empty() {
-            self.add_counted(&later.exact);
-        }
+        self.count += later.count;
         if !later.levels.is_empty() {
             self.leave_exact();
             for (level, values) in later.levels.iter().enumerate() {
                 self.add_to_level(level, values);
             }
-            self.compress();
+            let mut buffer = later.buffer.clone();
+            buffer.sort_unstable_by(f64::total_cmp);
+            self.add_to_level(later.sampled as usize, &buffer);
+            self.add_weights(&[(later.chosen, later.pending)]);
+        } else if self.levels.is_empty() {
+            for (x, count) in later.exact.sorted() {
+                self.exact.add(x, count);
+            }
+            if self.exact.len() > DISTINCT {
+                self.leave_exact();
+            }
+        } else {
+            self.add_weights(&later.exact.sorted());
         }
-        self.push_slice(&later.buffer);
-        self.count = count;
     }
 
     /// Whether ranks and quantiles are exact.
@@ -157,8 +191,9 @@ impl Quantiles {
 
     /// The distinct values that are kept, in order, and how many each stands for.
     pub fn weights(&self) -> Vec<(f64, u64)> {
-        let mut weights = self.exact.clone();
-        weights.extend(self.buffer.iter().map(|&x| (x, 1)));
+        let mut weights = self.exact.sorted();
+        weights.extend(self.buffer.iter().map(|&x| (x, 1 << self.sampled)));
+        weights.extend((self.pending > 0).then_some((self.chosen, self.pending)));
         for (level, values) in self.levels.iter().enumerate() {
             weights.extend(values.iter().map(|&x| (x, 1 << level)));
         }
@@ -173,54 +208,37 @@ impl Quantiles {
 
     pub fn bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(|level| level.capacity() * 8 + 24).sum();
-        self.buffer.capacity() * 8 + self.exact.capacity() * 16 + levels
+        self.buffer.capacity() * 8 + self.exact.bytes() + levels
+    }
+
+    /// Looks at fewer of the values the more there are.
+    fn choose_sampling(&mut self) {
+        let wanted = (64 - self.count.leading_zeros()).saturating_sub(SAMPLE_FROM);
+        if wanted > self.sampled {
+            // What is in the buffer stands for fewer.
+            self.flush();
+            self.sampled = wanted;
+        }
     }
 
     /// Sorts the buffer into place.
     fn flush(&mut self) {
         let mut values = std::mem::take(&mut self.buffer);
         values.sort_unstable_by(f64::total_cmp);
-        if self.levels.is_empty() {
-            let runs = values.chunk_by(|a, b| a == b);
-            let counted: Vec<(f64, u64)> = runs.map(|run| (run[0], run.len() as u64)).collect();
-            self.add_counted(&counted);
-        } else {
-            self.add_to_level(0, &values);
-            self.compress();
-        }
+        self.add_to_level(self.sampled as usize, &values);
+        self.compress();
         values.clear();
         self.buffer = values;
-    }
-
-    fn add_counted(&mut self, counted: &[(f64, u64)]) {
-        if !self.levels.is_empty() {
-            self.add_weights(counted);
-            return;
-        }
-        let mut merged: Vec<(f64, u64)> = Vec::with_capacity(self.exact.len() + counted.len());
-        merge_sorted(
-            &self.exact,
-            counted,
-            |a, b| a.0 <= b.0,
-            |pair| match merged.last_mut() {
-                Some(last) if last.0 == pair.0 => last.1 += pair.1,
-                _ => merged.push(pair),
-            },
-        );
-        merged.shrink_to_fit();
-        self.exact = merged;
-        if self.exact.len() > DISTINCT {
-            self.leave_exact();
-            self.compress();
-        }
     }
 
     /// From counts to levels, where there are no levels yet.
     fn leave_exact(&mut self) {
         if self.levels.is_empty() {
             self.levels.push(Vec::new());
+            self.halved.push(0);
+            self.buffer.reserve_exact(BUFFER);
             let exact = std::mem::take(&mut self.exact);
-            self.add_weights(&exact);
+            self.add_weights(&exact.sorted());
         }
     }
 
@@ -238,10 +256,11 @@ impl Quantiles {
     fn add_to_level(&mut self, level: usize, values: &[f64]) {
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Vec::new());
+            self.halved.resize(level + 1, 0);
         }
         let old = &self.levels[level];
         let mut merged = Vec::with_capacity(old.len() + values.len());
-        merge_sorted(old, values, |a, b| a <= b, |x| merged.push(x));
+        merge_sorted(old, values, |x| merged.push(x));
         self.levels[level] = merged;
     }
 
@@ -275,11 +294,15 @@ impl Quantiles {
 
     /// Gives every second value of a level to the one above; of an odd number one stays.
     fn halve(&mut self, level: usize) {
-        let odd = (self.odd_next >> level & 1) as usize;
-        self.odd_next ^= 1 << level;
+        let halved = self.halved[level];
+        self.halved[level] += 1;
+        // To alternate alone would be in step with data that repeats after an even number of buffers.
+        let drawn = mix((halved / 2) << 6 | level as u64);
+        let odd = ((drawn ^ halved) & 1) as usize;
         let mut values = std::mem::take(&mut self.levels[level]);
         if values.len() % 2 == 1 {
-            let stays = if odd == 1 { values.len() - 1 } else { 0 };
+            // At either end, whatever is given: otherwise the ends would weigh too much or too little.
+            let stays = if drawn & 2 == 0 { values.len() - 1 } else { 0 };
             let stayed = values.remove(stays);
             self.levels[level] = vec![stayed];
         }
@@ -298,11 +321,11 @@ fn between(low: f64, high: f64) -> f64 {
     }
 }
 
-/// Visits two sorted slices in order, the first before the second where they are equal.
-fn merge_sorted<T: Copy>(a: &[T], b: &[T], first: impl Fn(&T, &T) -> bool, mut visit: impl FnMut(T)) {
+/// Visits two sorted slices in order.
+fn merge_sorted(a: &[f64], b: &[f64], mut visit: impl FnMut(f64)) {
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {
-        let take_a = first(&a[i], &b[j]);
+        let take_a = a[i] <= b[j];
         visit(if take_a { a[i] } else { b[j] });
         i += usize::from(take_a);
         j += usize::from(!take_a);

@@ -69,10 +69,12 @@ impl Shape {
         match self.targets {
             Targets::None => (),
             Targets::Classes { .. } => {
-                // Class 0 is the reference and has no sum.
-                if let Some(sum) = fold[1..].get_mut((target as usize).wrapping_sub(1)) {
-                    *sum = sum.saturating_add(1);
-                }
+                // Class 0 is the reference and has no sum: nothing is added to the count in its place. Without
+                // a branch, for no one can foresee a target.
+                let class = target as usize;
+                let known = class < fold.len();
+                let sum = &mut fold[if known { class } else { 0 }];
+                *sum = sum.saturating_add(u32::from(known && class > 0));
             }
             Targets::Number if target.is_finite() => add_real(&mut fold[1..3], target),
             Targets::Number => (),

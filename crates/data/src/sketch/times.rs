@@ -34,12 +34,14 @@ pub struct Times {
 impl Times {
     pub fn push_slice(&mut self, seconds: &[f64]) {
         for &x in seconds.iter().filter(|x| x.is_finite()) {
-            let resolution = match x {
-                x if x % 86_400.0 == 0.0 => Resolution::Day,
-                x if x % 3_600.0 == 0.0 => Resolution::Hour,
-                x if x % 60.0 == 0.0 => Resolution::Minute,
-                x if x % 1.0 == 0.0 => Resolution::Second,
-                _ => Resolution::Fraction,
+            // Whole seconds as an integer: a remainder of floats takes ten times as long.
+            let whole = x as i64;
+            let resolution = match whole {
+                _ if whole as f64 != x => Resolution::Fraction,
+                _ if whole % 60 != 0 => Resolution::Second,
+                _ if whole % 3_600 != 0 => Resolution::Minute,
+                _ if whole % 86_400 != 0 => Resolution::Hour,
+                _ => Resolution::Day,
             };
             self.merge(&Times {
                 count: 1,
