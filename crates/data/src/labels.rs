@@ -4,11 +4,13 @@ use std::ops::ControlFlow;
 
 use tidegate_memory::Ledger;
 
-use crate::chunk::{Read, Wanted};
+use crate::chunk::{Chunk, Read, Wanted};
+use crate::filter::{Ranked, Ranking, Sample, SampleSize};
+use crate::pass::row_key;
 use crate::profile::Profile;
-use crate::source::Kind;
+use crate::source::{Kind, Place};
 use crate::target::{Label, MOST_CLASSES, Target, Task};
-use crate::{BadRows, Error, Fault, Result, Table};
+use crate::{BadRows, Error, Fault, Result, Table, TableOptions};
 
 impl Table {
     /// Decides between a number and one of several values, by the sample and, where that does not show them
@@ -26,8 +28,9 @@ impl Table {
             return Err(Error::TargetMissing { path: path(), column });
         };
         let mut values = sample.distinct.clone();
-        if values.len() < 2 && !profile.complete {
-            values = self.scan_target(2, ledger)?;
+        // A condition may leave other values than the sample shows.
+        if !self.filter.is_none() || (values.len() < 2 && !profile.complete) {
+            values = self.scan_target(3, ledger)?;
         }
         match values.len() {
             0 => return Err(Error::TargetMissing { path: path(), column }),
@@ -90,18 +93,20 @@ impl Table {
             name: self.encoders.target_column.clone(),
             read: Read::Text,
         }];
+        self.filter.add_columns(&mut reading.wanted);
         let mut values: Vec<Label> = Vec::new();
         self.chunks(
             &reading,
             1,
             ledger,
-            |_, chunk| {
+            |place, chunk| {
                 let mut seen: Vec<Label> = Vec::new();
-                for text in (0..chunk.n_rows()).filter_map(|row| chunk.text(0, row)) {
+                self.filter.select(chunk, |line| row_key(place, line), |row| {
+                    let Some(text) = chunk.text(0, row) else { return };
                     if seen.len() < most && !seen.iter().any(|label| label.text.as_bytes() == text) {
                         seen.push(Label::new(&String::from_utf8_lossy(text)));
                     }
-                }
+                });
                 Ok(seen)
             },
             |_, seen, _| {
@@ -117,5 +122,36 @@ impl Table {
             },
         )?;
         Ok(values.into_iter().map(|label| label.text).collect())
+    }
+
+    /// The sample that was asked for. A number of rows is found by looking at all of them, for exactly so many are
+    /// to be used.
+    pub(crate) fn resolve_sample(&self, options: &TableOptions, ledger: &Ledger) -> Result<Option<Sample>> {
+        let rows = match options.sample {
+            None => return Ok(None),
+            Some(SampleSize::Share(share)) => return Ok(Some(Sample::share(share, options.seed))),
+            Some(SampleSize::Rows(rows)) => rows,
+        };
+        let mut reading = self.reading.clone();
+        reading.wanted.clear();
+        self.filter.add_columns(&mut reading.wanted);
+        let _held = ledger.holder("sample").try_grant(2 * Ranking::BYTES)?;
+        let mut ranking = Ranking::new(rows, options.seed);
+        loop {
+            let look = |place: &Place, chunk: &Chunk| {
+                let mut keys = Vec::new();
+                let key = |line| row_key(place, line);
+                self.filter.select(chunk, key, |row| keys.push(key(chunk.lines[row])));
+                Ok(keys)
+            };
+            self.chunks(&reading, 1, ledger, look, |_, keys: Vec<u64>, _| {
+                keys.into_iter().for_each(|key| ranking.look(key));
+                Ok(ControlFlow::Continue(()))
+            })?;
+            match ranking.finish() {
+                Ranked::Sample(sample) => return Ok(Some(sample)),
+                Ranked::Again(again) => ranking = again,
+            }
+        }
     }
 }

@@ -304,11 +304,20 @@ impl Table {
         if let (BadRows::Fail, Some((row, value))) = (self.reading.bad_rows, &broken.first_broken) {
             return Err(self.bad_target(place, chunk.lines[*row], value));
         }
+        let mut asked: Vec<u32> = Vec::new();
+        if self.filter.is_none() {
+            asked.extend(0..chunk.n_rows() as u32);
+        } else {
+            let key = |line| row_key(place, line);
+            self.filter.select(chunk, key, |row| asked.push(row as u32));
+            counts.not_asked = (chunk.n_rows() - asked.len()) as u64;
+        }
         selected.rows.reserve_exact(chunk.n_rows());
         selected.targets.reserve_exact(chunk.n_rows());
         selected.held_out.reserve_exact(chunk.n_rows());
         let mut missing = 0;
-        for (row, &line) in chunk.lines.iter().enumerate() {
+        for row in asked.iter().map(|row| *row as usize) {
+            let line = chunk.lines[row];
             match self.encoders.target.value(chunk, target, row) {
                 TargetValue::Value(value) => {
                     let held_out = holdout.contains(row_key(place, line));
@@ -338,7 +347,8 @@ impl Table {
         }
         counts.rows = selected.rows.len() as u64;
         counts.bad += broken.broken;
-        counts.without_target += missing - broken.broken;
+        // Broken ones may be among the rows that were not asked for.
+        counts.without_target += u64::saturating_sub(missing, broken.broken);
         Ok(selected)
     }
 

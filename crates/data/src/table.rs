@@ -5,6 +5,7 @@ use tidegate_memory::{Grant, Ledger};
 
 use crate::chunk::Wanted;
 use crate::encode::{Encoders, Feature, ImpactFolds, Width};
+use crate::filter::{Condition, Filter, SampleSize};
 use crate::profile::Profile;
 use crate::role::{Judged, Role, judge};
 use crate::source::{Reading, Source};
@@ -33,6 +34,11 @@ pub struct TableOptions {
     pub ignore: Vec<String>,
     /// What is said about single columns.
     pub features: Features,
+    /// Only rows that meet a condition, and a sample of those.
+    pub condition: Option<Condition>,
+    pub sample: Option<SampleSize>,
+    /// Decides which rows a sample has.
+    pub seed: u64,
 }
 
 /// A column beside the target, with the role it was judged to have.
@@ -53,6 +59,8 @@ pub struct Table {
     /// All columns but the target.
     pub columns: Vec<TableColumn>,
     pub features: Features,
+    /// Which rows are used.
+    pub filter: Filter,
     /// What a bounded look showed; not there for tables that are only predicted.
     pub profile: Option<Profile>,
     /// What training rows get instead, by feature, where an encoder must not show them their own target.
@@ -83,6 +91,9 @@ impl Table {
         {
             find_column(&source, name)?;
         }
+        for wanted in options.condition.iter().flat_map(Condition::columns) {
+            find_column(&source, &wanted.name)?;
+        }
         let profile = source.profile(&reading, ledger)?;
         let column = |name: &str| {
             let look = profile.columns.iter().find(|look| look.name == name)?;
@@ -110,6 +121,10 @@ impl Table {
             },
             columns,
             features: options.features.clone(),
+            filter: Filter {
+                condition: options.condition.clone(),
+                sample: None,
+            },
             profile: None,
             folds: Vec::new(),
             fold_seed: 0,
@@ -117,6 +132,7 @@ impl Table {
             target_column: None,
             held: None,
         };
+        table.filter.sample = table.resolve_sample(options, ledger)?;
         table.encoders.target = table.choose_target(&profile, options.task, ledger)?;
         table.profile = Some(profile);
         table.want_used_columns();
@@ -153,6 +169,7 @@ impl Table {
             encoders: encoders.clone(),
             columns: Vec::new(),
             features: Features::new(),
+            filter: Filter::default(),
             profile: None,
             fold_seed: 0,
             target_column: None,
@@ -175,6 +192,7 @@ impl Table {
             name: self.encoders.target_column.clone(),
             read: self.encoders.target.read_as(),
         });
+        self.filter.add_columns(&mut wanted);
         self.reading.wanted = wanted;
     }
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_data::csv::DialectOptions;
-use tidegate_data::{Features, SourceOptions, TableOptions};
+use tidegate_data::filter::SampleSize;
+use tidegate_data::{Condition, Features, SourceOptions, TableOptions};
 use tidegate_memory::Amount;
 
 use crate::{Error, Result};
@@ -172,6 +173,7 @@ impl Job {
             );
         }
         self.source_options()?;
+        self.table_options()?;
         for path in &data.paths {
             check_path(path)?;
         }
@@ -189,15 +191,23 @@ impl Job {
     }
 
     /// How its rows are used.
-    pub fn table_options(&self) -> TableOptions {
-        TableOptions {
+    pub fn table_options(&self) -> Result<TableOptions> {
+        let condition = self.data.condition.as_deref().map(Condition::new).transpose()?;
+        let sample = self.data.sample.map(|sample| match sample < 1.0 {
+            true => SampleSize::Share(sample),
+            false => SampleSize::Rows(sample as u64),
+        });
+        Ok(TableOptions {
             bad_rows: self.data.bad_rows,
             missing: self.data.missing.clone(),
             task: self.model.task,
             columns: self.data.columns.clone(),
             ignore: self.data.ignore.clone(),
             features: self.features.clone(),
-        }
+            condition,
+            sample,
+            seed: self.train.seed,
+        })
     }
 
     /// Threads to use: what was asked, or one for each core.

@@ -226,7 +226,7 @@ impl Test {
                     *answer = self.of_text(rows.chunk.text(place, rows.start + i));
                 }
             }
-            Read::Number | Read::Boolean => {
+            Read::Number | Read::Boolean | Read::Time(_) => {
                 let numbers = &rows.chunk.numbers(place)[rows.start..][..answers.len()];
                 for (number, answer) in numbers.iter().zip(answers) {
                     *answer = self.of_number(*number);

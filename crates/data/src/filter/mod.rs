@@ -37,6 +37,15 @@ impl Filter {
             .unwrap_or_default()
     }
 
+    /// Adds the columns that it needs to those wanted already: one that is read for something else serves as well.
+    pub(crate) fn add_columns(&self, wanted: &mut Vec<Wanted>) {
+        for column in self.columns() {
+            if !wanted.iter().any(|known| known.name == column.name) {
+                wanted.push(column);
+            }
+        }
+    }
+
     /// Calls `take` with each row of `chunk` that is used, in order; `key` tells a row from all others by its line.
     pub fn select(&self, chunk: &Chunk, key: impl Fn(u64) -> u64, mut take: impl FnMut(usize)) {
         let mut sampled = |row: usize| {

@@ -45,7 +45,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
     let sampling = sampling_ledger(budget);
     let target = job.data.target.as_str();
     let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
-    let mut table = Table::open(source, target, &job.table_options(), &sampling)?;
+    let mut table = Table::open(source, target, &job.table_options()?, &sampling)?;
     let (kind, why) = choose(&job, &table);
     describe(speaker, &table, kind, &why);
     let purpose = match kind {
