@@ -15,7 +15,7 @@ const DISTINCT: usize = 500;
 const TOP: f64 = 640.0;
 const SMALLEST_LEVEL: usize = 8;
 /// After 2^21 values one of every two is looked at, after 2^22 one of four, and so on. The standard error of a rank
-/// is then measured at 0.09%, and a value takes 4 ns instead of 30.
+/// is then measured at 0.05 to 0.08%, and at 20 million values one more takes 7 ns instead of 32.
 const SAMPLE_FROM: u32 = 21;
 
 /// A KLL sketch (Karnin, Lang, Liberty 2016) without chance.

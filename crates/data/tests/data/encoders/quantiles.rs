@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tidegate_data::sketch::Quantiles;
 use tidegate_data::sketch::hash::hash;
 
-/// The standard error is 0.06 to 0.09%.
+/// Four standard errors of at most 0.08%.
 const BOUND: f64 = 0.003;
 
 fn of(values: &[f64]) -> Quantiles {
