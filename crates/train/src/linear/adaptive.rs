@@ -47,12 +47,15 @@ pub(super) struct Adaptive {
     pub cells: Vec<Cell>,
     /// The variance that cells began with; 0 before the first row.
     pub first_variance: f64,
-    /// The L1 penalty so far: it is paid once in each epoch, as every row is.
-    pub l1: f32,
+    /// Epochs before this one, and the training rows of this one so far.
+    pub epochs: u32,
+    pub rows: u64,
+    /// Training rows of an epoch: as guessed beforehand during the first, and counted afterwards.
+    pub rows_guess: u64,
 }
 
 impl Adaptive {
-    pub(super) fn new(problem: &Problem) -> Adaptive {
+    pub(super) fn new(problem: &Problem, rows_guess: u64) -> Adaptive {
         let unknown = Cell {
             mean: 0.0,
             variance: 0.0,
@@ -60,7 +63,9 @@ impl Adaptive {
         Adaptive {
             cells: vec![unknown; problem.total()],
             first_variance: 0.0,
-            l1: problem.l1 as f32,
+            epochs: 0,
+            rows: 0,
+            rows_guess,
         }
     }
 
@@ -69,13 +74,22 @@ impl Adaptive {
         (total * size_of::<Cell>()) as u64
     }
 
-    /// The weights as a model has them: all of the first output, then all of the next.
+    /// The L1 penalty on what was seen so far. It grows with the rows: to pay all of it beforehand would keep every
+    /// weight at zero for the first of them, and then let all start at once and too far.
+    #[inline(always)]
+    fn l1(&self, problem: &Problem) -> f32 {
+        let share = self.rows as f64 / self.rows_guess.max(1) as f64;
+        (problem.l1 * (f64::from(self.epochs) + share.min(1.0))) as f32
+    }
+
+    /// The weights at the end of an epoch, as a model has them: all of the first output, then all of the next.
     pub(super) fn weights(&self, problem: &Problem) -> Vec<f64> {
         let (n, outputs) = (problem.n, problem.outputs);
         let mut weights = vec![0.0; n * outputs];
+        let all = (problem.l1 * f64::from(self.epochs + 1)) as f32;
         for (i, cells) in self.cells.chunks_exact(outputs).enumerate() {
             for (k, cell) in cells.iter().enumerate() {
-                let l1 = if i + 1 < n { self.l1 } else { 0.0 };
+                let l1 = if i + 1 < n { all } else { 0.0 };
                 weights[k * n + i] = f64::from(cell.weight(l1));
             }
         }
@@ -84,7 +98,8 @@ impl Adaptive {
 
     /// Every row will be seen once more, and so is the penalty.
     pub(super) fn start_epoch(&mut self, problem: &Problem) {
-        self.l1 += problem.l1 as f32;
+        self.epochs += 1;
+        (self.rows_guess, self.rows) = (self.rows, 0);
         let l2 = problem.l2 as f32;
         let penalised = self.cells.len() - problem.outputs;
         for cell in &mut self.cells[..penalised] {
@@ -135,8 +150,10 @@ impl Adaptive {
         let mut p = vec![0.0; outputs];
         for row in batch.rows().filter(|row| !row.held_out) {
             let importance = problem.importance(row.target);
-            self.margins::<K, L1>(row, &mut margins);
+            let l1 = if L1 { self.l1(problem) } else { 0.0 };
+            self.margins::<K, L1>(row, l1, &mut margins);
             rows += 1;
+            self.rows += 1;
             total += importance * residuals(&mut margins, &mut p, problem, row.target);
             for margin in &mut margins {
                 let h = (importance * f64::from(margin.curvature)) as f32;
@@ -144,21 +161,20 @@ impl Adaptive {
                 margin.residual *= importance as f32 * share;
                 margin.curvature = h * share;
             }
-            self.step::<K, L1>(row, &margins);
+            self.step::<K, L1>(row, l1, &margins);
         }
         (rows, total)
     }
 
     /// Means and variances of the margins of a row.
     #[inline(always)]
-    fn margins<const K: usize, const L1: bool>(&self, row: Row, margins: &mut [Margin]) {
+    fn margins<const K: usize, const L1: bool>(&self, row: Row, l1: f32, margins: &mut [Margin]) {
         let outputs = if K > 0 { K } else { margins.len() };
         let (values, biases) = self.cells.split_at(self.cells.len() - outputs);
         let (dense, sparse) = values.split_at(row.dense.len() * outputs);
         for (margin, bias) in margins.iter_mut().zip(biases) {
             (margin.mean, margin.variance) = (bias.mean, bias.variance);
         }
-        let l1 = if L1 { self.l1 } else { 0.0 };
         let mut add = |cells: &[Cell], x: f32| {
             for (margin, cell) in margins.iter_mut().zip(cells) {
                 let weight = if L1 { cell.weight(l1) } else { cell.mean };
@@ -175,9 +191,8 @@ impl Adaptive {
     }
 
     #[inline(always)]
-    fn step<const K: usize, const L1: bool>(&mut self, row: Row, margins: &[Margin]) {
+    fn step<const K: usize, const L1: bool>(&mut self, row: Row, l1: f32, margins: &[Margin]) {
         let outputs = if K > 0 { K } else { margins.len() };
-        let l1 = if L1 { self.l1 } else { 0.0 };
         let penalised = self.cells.len() - outputs;
         let (values, biases) = self.cells.split_at_mut(penalised);
         let (dense, sparse) = values.split_at_mut(row.dense.len() * outputs);

@@ -104,7 +104,7 @@ pub fn train(
                 });
             }
             problem.class_weights = options.class_weights.resolve(&counts.unwrap_or_default());
-            State::new(&problem)
+            State::new(&problem, table.source.rows_guess().unwrap_or(0))
         }
     };
     let mut training = Training {

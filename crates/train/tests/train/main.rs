@@ -1,12 +1,16 @@
 //! The trainer as its callers meet it: as good as a solver in memory, the same on any machine, resumable
 //! anywhere, within its plan.
 
+mod broken;
+mod early;
 mod hard;
 mod help;
 mod ledger;
+mod penalties;
 mod real;
 mod resume;
 mod same;
+mod several;
 mod solvers;
 mod tables;
 mod wide;
