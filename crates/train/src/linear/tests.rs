@@ -34,7 +34,7 @@ fn batch(classes: usize, dense: usize) -> Batch {
                 .clamp(0.0, classes as f32 - 1.0)
                 .floor()
                 .into(),
-            held_out: i % 7 == 0,
+            held_out: i.is_multiple_of(7),
         }
     };
     let rows: Vec<PlainRow> = (0..500).map(row).collect();
