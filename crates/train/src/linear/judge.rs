@@ -19,6 +19,23 @@ pub(super) struct Verdict {
     pub loss: f64,
 }
 
+/// The weights to keep, and what the rows held out say of them.
+pub(super) struct Chosen {
+    pub weights: Vec<f64>,
+    pub quality: Quality,
+    pub early_stop: Option<EarlyStop>,
+}
+
+impl Chosen {
+    fn new(weights: Vec<f64>, quality: Quality) -> Chosen {
+        Chosen {
+            weights,
+            quality,
+            early_stop: None,
+        }
+    }
+}
+
 /// Judges the held out rows of a batch; returns how many there are and their summed loss.
 pub(super) fn judge(model: &LinearModel, batch: &Batch, mut evaluator: Option<&mut Evaluator>) -> (u64, f64) {
     let mut scores = vec![0.0; model.n_scores()];
@@ -73,17 +90,17 @@ impl Training<'_, '_> {
         }
     }
 
-    /// The weights to keep and what the rows held out say of them: the last ones, or the best where the options
+    /// The weights to keep: the last ones, or the best where the options
     /// are patient. `None` when asked to stop meanwhile.
-    pub(super) fn choose(&mut self, settled: bool) -> Result<Option<(Vec<f64>, Quality, Option<EarlyStop>)>> {
+    pub(super) fn choose(&mut self, settled: bool) -> Result<Option<Chosen>> {
         let last = self.state.weights(&self.problem);
         let epochs = self.state.progress.epoch + 1;
         // Settled weights were judged in this very epoch.
         if let Some(evaluator) = self.evaluator.take().filter(|_| settled) {
-            return Ok(Some((last, evaluator.quality(), None)));
+            return Ok(Some(Chosen::new(last, evaluator.quality())));
         }
         if self.options.holdout.is_none() {
-            return Ok(Some((last, Quality::default(), None)));
+            return Ok(Some(Chosen::new(last, Quality::default())));
         }
         let stopped_early = self.state.best.as_ref().is_some_and(|best| {
             let patience = self.options.patience.unwrap_or(u32::MAX).max(1);
@@ -98,7 +115,7 @@ impl Training<'_, '_> {
                 None => true,
             };
             if is_best {
-                return Ok(Some((last, verdict.quality, None)));
+                return Ok(Some(Chosen::new(last, verdict.quality)));
             }
         }
         let best = self.state.best.take().expect("there is a better one");
@@ -118,7 +135,10 @@ impl Training<'_, '_> {
             "the weights of epoch {} are kept: later ones were no better on the rows held out",
             best.epoch
         )));
-        Ok(Some((best.weights, quality, Some(early))))
+        Ok(Some(Chosen {
+            early_stop: Some(early),
+            ..Chosen::new(best.weights, quality)
+        }))
     }
 
     /// Judges weights by one more pass; `None` when asked to stop meanwhile.

@@ -22,6 +22,8 @@ mod newton;
 mod panel;
 mod plan;
 mod state;
+#[cfg(test)]
+mod tests;
 mod train;
 
 pub use loss::{ClassWeights, Loss};

@@ -87,8 +87,8 @@ fn model_bytes(table: &Table, threads: usize) -> u64 {
         outputs(&table.encoders.target),
     );
     let total = n * outputs;
-    // Weights judged, the best of them, the model that is made of them, and a copy of each in a checkpoint.
-    let weights = 6 * (total * size_of::<f64>()) as u64;
+    // Weights judged, the model that judges, the best of them, and the first and the last in a checkpoint and its file.
+    let weights = 8 * (total * size_of::<f64>()) as u64;
     if total <= FULL_WIDTH {
         let in_flight = table.pass_needs(threads).slots as u64 + 8;
         weights + in_flight * Moments::bytes(total) + (threads as u64 + 1) * Moments::panel_bytes(n, outputs)

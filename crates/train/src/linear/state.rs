@@ -95,11 +95,12 @@ struct Saved {
 }
 
 impl State {
-    pub(super) fn new(problem: &Problem) -> State {
+    /// At the start, with a guess at the training rows; 0 where there is none.
+    pub(super) fn new(problem: &Problem, rows_guess: u64) -> State {
         let method = if problem.total() <= FULL_WIDTH {
             Method::Streaming(Streaming::new(problem))
         } else {
-            Method::Adaptive(Adaptive::new(problem))
+            Method::Adaptive(Adaptive::new(problem, rows_guess))
         };
         let progress = Progress {
             epoch: 0,
@@ -156,7 +157,10 @@ impl State {
                 // Mean and variance as the two halves of a number: files keep bits as they are.
                 let bits = |cell: &Cell| f64::from_bits(cell.to_bits());
                 let cells: Vec<f64> = adaptive.cells.iter().map(bits).collect();
-                saved("adaptive", vec![adaptive.first_variance, f64::from(adaptive.l1)]).with("cells", &cells)
+                let counts = [u64::from(adaptive.epochs), adaptive.rows, adaptive.rows_guess];
+                let numbers = [adaptive.first_variance].into_iter();
+                let numbers = numbers.chain(counts.map(|count| count as f64)).collect();
+                saved("adaptive", numbers).with("cells", &cells)
             }
             Method::Newton {
                 weights,
@@ -204,13 +208,15 @@ impl State {
                 weights: tensor("weights", n)?,
                 curvature: tensor("curvature", n * n)?,
             }),
-            ("adaptive", &[first_variance, l1]) => Method::Adaptive(Adaptive {
+            ("adaptive", &[first_variance, epochs, rows, rows_guess]) => Method::Adaptive(Adaptive {
                 cells: tensor("cells", n)?
                     .iter()
                     .map(|value| Cell::from_bits(value.to_bits()))
                     .collect(),
                 first_variance,
-                l1: l1 as f32,
+                epochs: epochs as u32,
+                rows: rows as u64,
+                rows_guess: rows_guess as u64,
             }),
             ("newton", &[rows, loss, ref step @ ..]) => Method::Newton {
                 weights: tensor("weights", n)?,

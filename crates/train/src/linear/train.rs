@@ -8,16 +8,14 @@ use std::time::{Duration, Instant};
 use tidegate_data::{Batch, Holdout, PassOptions, Position, Table};
 use tidegate_memory::{Grant, Ledger};
 
-use super::judge::judge;
+use super::judge::{Chosen, judge};
 use super::moments::Moments;
 use super::newton::Step;
 use super::plan::{EVALUATION, MODEL, Plan};
 use super::state::{Method, Settings, State};
 use super::{ClassWeights, Problem};
 use crate::report::largest_weights;
-use crate::{
-    Checkpoint, EarlyStop, Error, Evaluator, Event, Learned, Model, Quality, Report, Result, RowReport, Sink,
-};
+use crate::{Checkpoint, Error, Evaluator, Event, Learned, Model, Quality, Report, Result, RowReport, Sink};
 
 /// How to train.
 #[derive(Debug, Clone)]
@@ -104,7 +102,7 @@ pub fn train(
                 });
             }
             problem.class_weights = options.class_weights.resolve(&counts.unwrap_or_default());
-            State::new(&problem)
+            State::new(&problem, table.source.rows_guess().unwrap_or(0))
         }
     };
     let mut training = Training {
@@ -190,10 +188,10 @@ impl Training<'_, '_> {
             self.try_to_save();
         }
         let settled = self.state.progress.finished == Some(true);
-        let Some((weights, quality, early)) = self.choose(settled)? else {
+        let Some(chosen) = self.choose(settled)? else {
             return self.stopped();
         };
-        let report = self.report(&weights, quality, settled, early);
+        let (report, weights) = (self.report(&chosen, settled), chosen.weights);
         let model = Model {
             encoders: self.table.encoders.clone(),
             learned: Learned::Linear(self.with_weights(weights)),
@@ -436,13 +434,7 @@ impl Training<'_, '_> {
         Ok(true)
     }
 
-    fn report(
-        &self,
-        weights: &[f64],
-        quality: Quality,
-        converged: bool,
-        early_stop: Option<EarlyStop>,
-    ) -> Report {
+    fn report(&self, chosen: &Chosen, converged: bool) -> Report {
         let labels = self.problem.target.labels();
         let report = Report {
             metrics: Vec::new(),
@@ -452,11 +444,11 @@ impl Training<'_, '_> {
             rows: self.state.progress.rows.clone(),
             epochs: self.state.progress.epoch + 1,
             converged,
-            early_stop,
+            early_stop: chosen.early_stop.clone(),
             training_loss: self.mean_loss().unwrap_or(f64::NAN),
-            weights: largest_weights(&self.table.encoders, weights),
+            weights: largest_weights(&self.table.encoders, &chosen.weights),
             importance: Vec::new(),
         };
-        report.with_quality(quality)
+        report.with_quality(chosen.quality.clone())
     }
 }

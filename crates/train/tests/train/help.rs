@@ -95,9 +95,13 @@ pub(crate) fn fit(
 
 /// Trains on a text with target `y`, two threads and the usual options.
 pub(crate) fn fit_text(text: &str) -> (Scratch, Model, Report) {
+    fit_with(text, &usual())
+}
+
+pub(crate) fn fit_with(text: &str, options: &Options) -> (Scratch, Model, Report) {
     let scratch = Scratch::new("table.csv", text);
     let table = open(&scratch.path(), "y");
-    let (model, report) = fit(&table, &usual(), &plan(&table, 2), None);
+    let (model, report) = fit(&table, options, &plan(&table, 2), None);
     (scratch, model, report)
 }
 
@@ -110,7 +114,7 @@ pub(crate) fn bits(model: &Model) -> Vec<u64> {
     weights(model).iter().map(|w| w.to_bits()).collect()
 }
 
-/// Scores of the rows held out, in the order of the file.
+/// Scores of the rows held out, in the order of the file; all of one row, then all of the next.
 pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
     let ledger = Ledger::new(ROOMY);
     let table = Table::open_for(source(path), &model.encoders, &TableOptions::default()).unwrap();
@@ -118,7 +122,7 @@ pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
     let mut scores = Vec::new();
     let out = |prediction: tidegate_train::Prediction| {
         if usual().holdout.contains(prediction.line) {
-            scores.push(prediction.score);
+            scores.extend_from_slice(prediction.scores);
         }
         Ok(())
     };
@@ -126,6 +130,7 @@ pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();
+    assert_eq!(ledger.used(), 0, "every grant comes back");
     scores
 }
 

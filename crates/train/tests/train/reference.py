@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import log_loss, mean_squared_error, r2_score, roc_auc_score
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import f1_score, log_loss, mean_squared_error, r2_score, roc_auc_score
 
 U = np.uint64
 
@@ -102,6 +102,64 @@ def wide(columns, two, rows=20000):
     return np.round(x, 2), margin + 0.5 * normal(6, i)
 
 
+def blobs(rows=6000, noise=0):
+    """Rows around the corners of a square, the third class rare, and columns that say nothing."""
+    i = np.arange(rows)
+    u = uniform(80, i)
+    y = np.where(u < 0.4, 0, np.where(u < 0.7, 1, np.where(u < 0.75, 2, 3)))
+    g = grid(81, rows, 3)
+    x = np.column_stack([g[:, 0] + 1.5 * (y % 2), g[:, 1] + 1.5 * (y // 2), g[:, 2]])
+    x = np.column_stack([x, grid(82, rows, noise)]) if noise else x
+    return np.round(x, 6), y
+
+
+def standardised(x):
+    return (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
+
+
+def penalised():
+    """Penalties that give zeros, and classes that count the same."""
+    for two in (False, True):
+        x, y = plain(two)
+        z, held = standardised(np.round(x, 6)), held_out(np.arange(len(y)) + 2)
+        if two:
+            # Tidegate sums the loss: l1 = 60 is C = 1 / 60.
+            fitted = LogisticRegression(l1_ratio=1.0, C=1 / 60, solver="saga", tol=1e-10, max_iter=100000)
+            fitted.fit(z[~held], y[~held])
+            weights = np.append(fitted.coef_[0], fitted.intercept_)
+        else:
+            # The target is standardised too; Lasso takes the mean of the loss.
+            t = (y - y.mean()) / y.std(ddof=1)
+            fitted = Lasso(alpha=300 / (~held).sum(), tol=1e-12, max_iter=100000).fit(z[~held], t[~held])
+            weights = np.append(fitted.coef_, fitted.intercept_)
+        print(f"lasso_{'two' if two else 'number'} weights", " ".join(repr(float(w)) for w in weights))
+    x, y = wide(300, False)
+    z, t, held = standardised(x), (y - y.mean()) / y.std(ddof=1), held_out(np.arange(len(y)) + 2)
+    fitted = Lasso(alpha=50 / (~held).sum(), tol=1e-8).fit(z[~held], t[~held])
+    print("wide_lasso r2", repr(float(r2_score(t[held], fitted.predict(z[held])))))
+    print("wide_lasso zeros", (fitted.coef_ == 0).sum())
+    x, y = blobs()
+    z, held = standardised(x), held_out(np.arange(len(y)) + 2)
+    for name, weight in (("blobs", None), ("balanced", "balanced")):
+        fitted = LogisticRegression(C=1.0, tol=1e-10, max_iter=10000, class_weight=weight)
+        fitted.fit(z[~held], y[~held])
+        p = fitted.predict_proba(z[held])
+        print(name, "log_loss", repr(float(log_loss(y[held], p))))
+        print(name, "macro_f1", repr(float(f1_score(y[held], p.argmax(1), average="macro"))))
+        print(name, "first", " ".join(repr(float(v)) for v in p[:5].ravel()))
+    x, y = blobs(20000, 67)
+    wide, far = standardised(x), held_out(np.arange(len(y)) + 2)
+    fitted = LogisticRegression(C=1.0, tol=1e-8, max_iter=10000).fit(wide[~far], y[~far])
+    print("wide_blobs log_loss", repr(float(log_loss(y[far], fitted.predict_proba(wide[far])))))
+    x, y = blobs()
+    fitted = LogisticRegression(C=1.0, tol=1e-10, max_iter=10000, class_weight="balanced")
+    rare = (y == 2).astype(float)
+    fitted.fit(z[~held], rare[~held])
+    p = fitted.predict_proba(z[held])[:, 1]
+    print("balanced_two log_loss", repr(float(log_loss(rare[held], p))))
+    print("balanced_two first", " ".join(repr(float(v)) for v in p[:10]))
+
+
 def judge(name, x, y, two, held=None, flags=None):
     held = held_out(np.arange(len(y)) + 2) if held is None else held
     mean, deviation = np.nanmean(x, axis=0), np.nanstd(x, axis=0, ddof=1)
@@ -135,6 +193,8 @@ x, y = separable()
 judge("separable", np.round(x, 6), y, True)
 for columns, two in ((300, False), (600, False), (300, True)):
     judge(f"wide_{columns}_{'two' if two else 'number'}", *wide(columns, two), two)
+
+penalised()
 
 if len(sys.argv) > 1:
     housing = pd.read_csv(os.path.join(sys.argv[1], "california_housing/housing.csv"))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_data::Table;
 use tidegate_memory::Ledger;
-use tidegate_train::linear::{self, Options, Outcome};
+use tidegate_train::linear::{self, ClassWeights, Options, Outcome};
 use tidegate_train::{Checkpoint, Error, Event};
 
 use crate::help::{ROOMY, Scratch, bits, fit, open, plan, usual};
@@ -34,9 +34,12 @@ fn stopped_at(table: &Table, options: &Options, k: usize) -> Option<Checkpoint> 
 
 /// Returns the methods and epochs that were met on the way.
 fn check(name: &'static str, text: String, epochs: u32) -> Vec<(String, u64)> {
+    check_with(name, text, Options { epochs, ..usual() })
+}
+
+fn check_with(name: &'static str, text: String, straight_on: Options) -> Vec<(String, u64)> {
     let scratch = Scratch::new("table.csv", text);
     let table = open(&scratch.path(), "y");
-    let straight_on = Options { epochs, ..usual() };
     let options = Options {
         checkpoint: Some(scratch.beside("checkpoint")),
         checkpoint_every: Duration::ZERO,
@@ -87,6 +90,35 @@ fn a_number_stopped_at_every_block() {
 fn wide_rows_stopped_at_every_block() {
     let met = check("wide", tables::wide(260, 2_500, Kind::Number), 3);
     assert!(count(&met, "adaptive") >= 7, "{met:?}");
+}
+
+#[test]
+fn classes_stopped_at_every_block() {
+    let balanced = |epochs| Options {
+        epochs,
+        class_weights: ClassWeights::Balanced,
+        l1: 3.0,
+        ..usual()
+    };
+    let met = check_with("classes", tables::lettered(60_000, 0), balanced(3));
+    assert!(
+        count(&met, "streaming") >= 2 && count(&met, "newton") >= 2,
+        "{met:?}"
+    );
+    let met = check_with("wide classes", tables::lettered(4_000, 67), balanced(2));
+    assert!(count(&met, "adaptive") >= 4, "{met:?}");
+}
+
+#[test]
+fn patience_survives_every_stop() {
+    let patient = Options {
+        epochs: 6,
+        l2: 0.0,
+        patience: Some(1),
+        ..usual()
+    };
+    let met = check_with("patience", tables::wide(300, 1_500, Kind::Two), patient);
+    assert!(count(&met, "adaptive") >= 6, "{met:?}");
 }
 
 #[test]

@@ -13,11 +13,13 @@ fn assert_same(what: &str, found: &(Model, Report), wanted: &(Model, Report)) {
     assert_eq!(found.1, wanted.1, "{what}: report");
 }
 
-fn several_blocks() -> [(&'static str, String); 3] {
+fn several_blocks() -> [(&'static str, String); 5] {
     [
         ("number", tables::plain_rows(Kind::Number, 60_000)),
         ("two", tables::plain_rows(Kind::Two, 60_000)),
         ("wide", tables::wide(260, 2_000, Kind::Two)),
+        ("classes", tables::lettered(60_000, 0)),
+        ("wide classes", tables::lettered(4_000, 67)),
     ]
 }
 

@@ -151,3 +151,31 @@ pub(crate) fn wide(columns: usize, rows: usize, kind: Kind) -> String {
         write!(text, "{sign}{whole}.{rest:02},").unwrap();
     })
 }
+
+/// Rows around the corners of a square, the third class rare, and columns that say nothing.
+pub(crate) fn blobs(rows: usize, noise: usize, class: impl Fn(usize) -> String) -> String {
+    let mut text = String::new();
+    (0..3 + noise).for_each(|j| write!(text, "x{j},").unwrap());
+    text.push_str("y\n");
+    for row in 0..rows {
+        let y = match uniform(80, row) {
+            u if u < 0.4 => 0,
+            u if u < 0.7 => 1,
+            u if u < 0.75 => 2,
+            _ => 3,
+        };
+        let g = |j: usize| normal(81, row * 3 + j);
+        let (a, b) = (g(0) + 1.5 * (y % 2) as f64, g(1) + 1.5 * (y / 2) as f64);
+        write!(text, "{a:.6},{b:.6},{:.6},", g(2)).unwrap();
+        (0..noise).for_each(|j| write!(text, "{:.6},", normal(82, row * noise + j)).unwrap());
+        writeln!(text, "{}", class(y)).unwrap();
+    }
+    text
+}
+
+/// The values of the classes of [`blobs`], in their order.
+pub(crate) const LETTERS: [&str; 4] = ["a", "b", "c", "d"];
+
+pub(crate) fn lettered(rows: usize, noise: usize) -> String {
+    blobs(rows, noise, |class| LETTERS[class].to_string())
+}
