@@ -1,0 +1,169 @@
+//! Writing a forest as the JSON model that XGBoost reads.
+//!
+//! The margins that a forest starts from are added to the leaves of its first round, because what XGBoost
+//! stores for them has changed its form between versions, is one number for all classes in some, and is a
+//! probability for two values, which rounds where log-odds are large.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::forest::{Forest, Tree};
+use super::objective::Objective;
+
+/// What XGBoost writes for the parent of the root.
+const NO_PARENT: i32 = i32::MAX;
+
+/// The model as XGBoost 2.1 and later read it from a `.json` file.
+pub fn to_xgboost(forest: &Forest) -> Value {
+    let n_outputs = forest.n_outputs();
+    // Without a tree there would be nothing to add the start to.
+    let trunks = vec![trunk(); if forest.trees.is_empty() { n_outputs } else { 0 }];
+    let trees: Vec<Value> = forest
+        .trees
+        .iter()
+        .chain(&trunks)
+        .enumerate()
+        .map(|(i, tree)| {
+            let base = if i < n_outputs { forest.base[i] } else { 0.0 };
+            tree_json(i, tree, base, forest.features.len())
+        })
+        .collect();
+    let n_rounds = trees.len() / n_outputs;
+    let rounds: Vec<usize> = (0..=n_rounds).map(|round| round * n_outputs).collect();
+    let classes: Vec<usize> = (0..trees.len()).map(|tree| tree % n_outputs).collect();
+    let names: Vec<String> = forest
+        .features
+        .iter()
+        .map(|feature| allowed(&feature.name))
+        .collect();
+    let types = vec!["float"; names.len()];
+    let (objective, base_score, n_classes) = match forest.objective {
+        Objective::Squared => (
+            with_parameter("reg:squarederror", "reg_loss_param", "scale_pos_weight", 1),
+            "0E0",
+            0,
+        ),
+        // Log-odds of 0.
+        Objective::Logistic => (
+            with_parameter("binary:logistic", "reg_loss_param", "scale_pos_weight", 1),
+            "5E-1",
+            0,
+        ),
+        Objective::Softmax(n) => (
+            with_parameter("multi:softprob", "softmax_multiclass_param", "num_class", n),
+            "0E0",
+            n,
+        ),
+    };
+    json!({
+        "learner": {
+            "attributes": {},
+            "feature_names": names,
+            "feature_types": types,
+            "gradient_booster": {
+                "model": {
+                    "gbtree_model_param": { "num_parallel_tree": "1", "num_trees": trees.len().to_string() },
+                    "iteration_indptr": rounds,
+                    "tree_info": classes,
+                    "trees": trees,
+                },
+                "name": "gbtree",
+            },
+            "learner_model_param": {
+                "base_score": base_score,
+                "boost_from_average": "1",
+                "num_class": n_classes.to_string(),
+                "num_feature": forest.features.len().to_string(),
+                "num_target": "1",
+            },
+            "objective": objective,
+        },
+        "version": [2, 1, 0],
+    })
+}
+
+fn with_parameter(name: &str, group: &str, parameter: &str, value: usize) -> Value {
+    json!({ "name": name, group: { parameter: value.to_string() } })
+}
+
+/// Names of features may not hold these.
+fn allowed(name: &str) -> String {
+    name.replace(['[', ']', '<'], "_")
+}
+
+/// A tree of a single leaf that adds nothing.
+fn trunk() -> Tree {
+    Tree {
+        feature: vec![0],
+        threshold: vec![0.0],
+        bin: vec![0],
+        default_left: vec![false],
+        left: vec![0],
+        right: vec![0],
+        value: vec![0.0],
+        gain: vec![0.0],
+        cover: vec![0.0],
+    }
+}
+
+#[derive(Serialize)]
+struct TreeJson<'t> {
+    base_weights: &'t [f32],
+    categories: [i32; 0],
+    categories_nodes: [i32; 0],
+    categories_segments: [i32; 0],
+    categories_sizes: [i32; 0],
+    default_left: Vec<u8>,
+    id: usize,
+    left_children: Vec<i32>,
+    loss_changes: &'t [f32],
+    parents: Vec<i32>,
+    right_children: Vec<i32>,
+    split_conditions: Vec<f32>,
+    split_indices: &'t [u32],
+    split_type: Vec<u8>,
+    sum_hessian: &'t [f32],
+    tree_param: Value,
+}
+
+fn tree_json(id: usize, tree: &Tree, base: f32, n_features: usize) -> Value {
+    let n = tree.n_nodes();
+    let child = |children: &[u32]| -> Vec<i32> {
+        let child = |child: &u32| if *child == 0 { -1 } else { *child as i32 };
+        children.iter().map(child).collect()
+    };
+    let mut parents = vec![NO_PARENT; n];
+    for node in (0..n).filter(|node| !tree.is_leaf(*node)) {
+        parents[tree.left[node] as usize] = node as i32;
+        parents[tree.right[node] as usize] = node as i32;
+    }
+    // A leaf's value stands where a split has its threshold.
+    let condition = |node: usize| match tree.is_leaf(node) {
+        true => tree.value[node] + base,
+        false => tree.threshold[node],
+    };
+    let tree = TreeJson {
+        base_weights: &tree.value,
+        categories: [],
+        categories_nodes: [],
+        categories_segments: [],
+        categories_sizes: [],
+        default_left: tree.default_left.iter().map(|left| u8::from(*left)).collect(),
+        id,
+        left_children: child(&tree.left),
+        loss_changes: &tree.gain,
+        parents,
+        right_children: child(&tree.right),
+        split_conditions: (0..n).map(condition).collect(),
+        split_indices: &tree.feature,
+        split_type: vec![0; n],
+        sum_hessian: &tree.cover,
+        tree_param: json!({
+            "num_deleted": "0",
+            "num_feature": n_features.to_string(),
+            "num_nodes": n.to_string(),
+            "size_leaf_vector": "1",
+        }),
+    };
+    serde_json::to_value(tree).expect("a tree is plain data")
+}
