@@ -1,10 +1,18 @@
 //! Exponential and logarithm from sums and products alone: they vectorise, and give the same bits anywhere.
 
+/// Adding 1.5 · 2²³ leaves a float without room for a fraction: it rounds to the nearest whole number, which then
+/// stands in its low bits.
+const ROUND: f32 = 12_582_912.0;
+
+/// The nearest whole number to one within ±2²².
+#[inline(always)]
+pub(super) fn nearest(x: f32) -> i32 {
+    (x + ROUND).to_bits().wrapping_sub(ROUND.to_bits()) as i32
+}
+
 /// `e^x` for `x ≤ 0`, within two units in the last place; below −87 it stays at `e^−87`.
 #[inline(always)]
 pub(super) fn exp_negative(x: f32) -> f32 {
-    // Adding 1.5 · 2²³ leaves a float without room for a fraction: it rounds to the nearest whole number.
-    const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts; multiples of the first by up to 2¹² are exact.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;

@@ -50,6 +50,39 @@ impl Tree {
         depth.into_iter().max().unwrap_or(0)
     }
 
+    fn fault(&self, features: &[FeatureBins]) -> Option<&'static str> {
+        let n = self.n_nodes();
+        let lengths = [
+            self.feature.len(),
+            self.threshold.len(),
+            self.bin.len(),
+            self.default_left.len(),
+            self.left.len(),
+            self.right.len(),
+            self.gain.len(),
+            self.cover.len(),
+        ];
+        if n == 0 || lengths.iter().any(|len| *len != n) {
+            return Some("a tree whose arrays differ in length");
+        }
+        for node in (0..n).filter(|node| !self.is_leaf(*node)) {
+            let Some(feature) = features.get(self.feature[node] as usize) else {
+                return Some("a split on a feature that is not there");
+            };
+            let (bin, default_left) = (self.bin[node], self.default_left[node]);
+            let known = usize::from(bin) <= feature.cuts.len() && (bin > 0 || default_left);
+            if !known || feature.threshold(bin) != self.threshold[node] {
+                return Some("a split that is not between two bins");
+            }
+            // Children come after their parents, so that every way down ends.
+            let is_child = |child: u32| (node + 1..n).contains(&(child as usize));
+            if !is_child(self.left[node]) || !is_child(self.right[node]) {
+                return Some("a child before its parent");
+            }
+        }
+        None
+    }
+
     /// The value at the leaf of a row of numbers, NaN for missing ones.
     #[inline]
     pub fn value(&self, features: &[f32]) -> f32 {
@@ -142,6 +175,19 @@ impl Forest {
 
     pub fn n_rounds(&self) -> usize {
         self.trees.len() / self.n_outputs()
+    }
+
+    /// What is wrong with a forest that was read from outside. One without a fault leads every row to a leaf.
+    pub fn fault(&self) -> Option<&'static str> {
+        let n_outputs = self.objective.n_outputs();
+        if n_outputs == 0 || self.base.len() != n_outputs || !self.trees.len().is_multiple_of(n_outputs) {
+            return Some("another number of classes than of margins or trees");
+        }
+        let numbers = self.trees.iter().flat_map(|tree| &tree.value).chain(&self.base);
+        if !numbers.copied().all(f32::is_finite) {
+            return Some("a value that is no number");
+        }
+        self.trees.iter().find_map(|tree| tree.fault(&self.features))
     }
 
     /// The margins of a row of numbers, NaN for missing ones.

@@ -7,8 +7,6 @@ use std::sync::Mutex;
 pub(super) struct Layout {
     pub(super) columns: Vec<Column>,
     pub(super) n_bins: usize,
-    /// Of each column.
-    offsets: Vec<u32>,
     /// Every feature is a column, in order.
     whole: bool,
     n_features: usize,
@@ -45,7 +43,6 @@ impl Layout {
         let columns: Vec<Column> = columns.iter().map(place).collect();
         Layout {
             whole: columns.len() == n_bins.len(),
-            offsets: columns.iter().map(|column| column.offset as u32).collect(),
             columns,
             n_bins: total,
             n_features: n_bins.len(),
@@ -194,6 +191,8 @@ fn accumulate(sums: &mut [i64], rows: &Rows<'_>, layout: &Layout) {
 
 /// Rows are fetched so many ahead of their use.
 const AHEAD: usize = 16;
+/// Rows that are added at a time: a feature's place is then looked up once for all of them.
+const TOGETHER: usize = 4;
 
 fn accumulate_as<const HESSIAN_BITS: u32, const WHOLE: bool>(
     sums: &mut [i64],
@@ -204,59 +203,51 @@ fn accumulate_as<const HESSIAN_BITS: u32, const WHOLE: bool>(
     let n_rows = rows.gradients.len();
     assert_eq!(rows.bins.len(), n_rows * n_features);
     // The largest, rather than `all`, because that vectorises.
-    assert!(
-        rows.order
-            .iter()
-            .copied()
-            .max()
-            .is_none_or(|row| usize::from(row) < n_rows)
-    );
+    let last = rows.order.iter().copied().max();
+    assert!(last.is_none_or(|row| usize::from(row) < n_rows));
     assert!(sums.len() >= packed_len(layout.n_bins));
-    assert!(
-        layout
-            .columns
-            .iter()
-            .all(|c| c.offset <= layout.n_bins && c.feature < n_features)
-    );
-    for (i, &row) in rows.order.iter().enumerate() {
-        let row = usize::from(row);
-        if let Some(&ahead) = rows.order.get(i + AHEAD) {
-            prefetch(rows.bins, usize::from(ahead) * n_features);
+    let known = |column: &Column| column.offset <= layout.n_bins && column.feature < n_features;
+    assert!(layout.columns.iter().all(known) && (!WHOLE || layout.columns.len() == n_features));
+    let (groups, rest) = rows.order.as_chunks::<TOGETHER>();
+    for (i, group) in groups.iter().enumerate() {
+        if let Some(ahead) = groups.get(i + AHEAD / TOGETHER) {
+            for row in ahead {
+                prefetch(rows.bins, usize::from(*row) * n_features);
+            }
         }
-        // SAFETY: every row of the order is below `n_rows`, the length of the gradients, and the bins have
-        // `n_features` bytes for each of them, all asserted above.
-        let (bins, packed) = unsafe {
-            (
-                rows.bins.get_unchecked(row * n_features..(row + 1) * n_features),
-                *rows.gradients.get_unchecked(row),
-            )
-        };
-        let value = unpacked::<HESSIAN_BITS>(packed);
-        let mut add = |offset: usize, bin: usize| {
-            // SAFETY: an offset is at most `n_bins` and a byte at most 255, so that they stay within the padded
-            // `sums`, all asserted above.
-            unsafe { *sums.get_unchecked_mut(offset + bin) += value };
-        };
-        if WHOLE {
-            // Eight bins in one load, and no loop between them.
-            let (eights, rest) = bins.as_chunks::<8>();
-            let (offsets, rest_offsets) = layout.offsets.as_chunks::<8>();
-            for (bins, offsets) in eights.iter().zip(offsets) {
-                let word = u64::from_le_bytes(*bins);
-                for (i, offset) in offsets.iter().enumerate() {
-                    add(*offset as usize, usize::from((word >> (8 * i)) as u8));
-                }
-            }
-            for (bin, offset) in rest.iter().zip(rest_offsets) {
-                add(*offset as usize, usize::from(*bin));
-            }
-        } else {
-            for column in &layout.columns {
-                // SAFETY: the feature of a column is below `n_features`, the length of `bins`.
-                add(
-                    column.offset,
-                    usize::from(unsafe { *bins.get_unchecked(column.feature) }),
-                );
+        // SAFETY: rows, columns and sums were checked above as the function asks.
+        unsafe { add_rows::<HESSIAN_BITS, WHOLE, TOGETHER>(sums, group, rows, layout) };
+    }
+    for row in rest {
+        // SAFETY: as above.
+        unsafe { add_rows::<HESSIAN_BITS, WHOLE, 1>(sums, &[*row], rows, layout) };
+    }
+}
+
+/// # Safety
+///
+/// Every row of the group has a gradient and as many bins as there are features; every column's feature is one
+/// of those (with `WHOLE`, columns and features are the same), and its offset has 256 entries of `sums` after it.
+#[inline(always)]
+unsafe fn add_rows<const HESSIAN_BITS: u32, const WHOLE: bool, const N: usize>(
+    sums: &mut [i64],
+    group: &[u16; N],
+    rows: &Rows<'_>,
+    layout: &Layout,
+) {
+    // SAFETY: promised by the caller for every row.
+    let value =
+        |row: &u16| unpacked::<HESSIAN_BITS>(unsafe { *rows.gradients.get_unchecked(usize::from(*row)) });
+    let values: [i64; N] = std::array::from_fn(|k| value(&group[k]));
+    let starts: [usize; N] = std::array::from_fn(|k| usize::from(group[k]) * layout.n_features);
+    for (i, column) in layout.columns.iter().enumerate() {
+        let feature = if WHOLE { i } else { column.feature };
+        // SAFETY: promised by the caller for every column and row; a byte is at most 255.
+        unsafe {
+            let sums = sums.get_unchecked_mut(column.offset..column.offset + PADDING);
+            for k in 0..N {
+                let bin = *rows.bins.get_unchecked(starts[k] + feature);
+                *sums.get_unchecked_mut(usize::from(bin)) += values[k];
             }
         }
     }

@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::exponential::{exp_negative, ln_1p_unit};
+use super::exponential::{exp_negative, ln_1p_unit, nearest};
 use super::hash::row_bits;
 use super::rows::Block;
 
@@ -105,11 +105,11 @@ impl Scales {
     #[inline(always)]
     fn pack(self, gradient: f32, hessian: f32, bits: u32) -> u32 {
         const UNIT: f32 = 1.0 / 65_536.0;
-        let up = (bits & 0xFFFF) as f32 * UNIT;
-        let hessian_up = (bits >> 16) as f32 * UNIT;
-        // Lifted above zero, where cutting off the fraction rounds down.
-        let gradient = (gradient * self.gradient + (up + 32_768.0)) as i32 - 32_768;
-        let hessian = (hessian * self.hessian + hessian_up) as i32;
+        // Rounding down after adding a random part of one is rounding to the nearest after adding half less.
+        let up = (bits & 0xFFFF) as i32 as f32 * UNIT - 0.5;
+        let hessian_up = (bits >> 16) as i32 as f32 * UNIT - 0.5;
+        let gradient = nearest(gradient * self.gradient + up);
+        let hessian = nearest(hessian * self.hessian + hessian_up);
         ((gradient << 16) | hessian) as u32
     }
 }

