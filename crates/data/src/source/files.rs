@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tidegate_memory::Ledger;
 
+use super::arrow::ArrowPart;
 use super::parquet::ParquetPart;
 use super::{Part, Source};
 use crate::csv::DialectOptions;
@@ -50,6 +51,7 @@ fn open_file(
 ) -> Result<Box<dyn Part>> {
     match &input.magic()? {
         [b'P', b'A', b'R', b'1' | b'E', ..] => return Ok(Box::new(ParquetPart::open(input, ledger)?)),
+        b"ARROW1\0\0" | [0xff, 0xff, 0xff, 0xff, ..] => return Ok(Box::new(ArrowPart::open(input, ledger)?)),
         _ => {}
     }
     let part = CsvPart::open(input, &options.dialect, names, &options.missing, ledger)?;

@@ -4,7 +4,7 @@
 //! by the data alone, never by threads or budget, so that everything computed piece by piece comes out the same
 //! on any machine. Text formats hand out text and decode it on several threads; typed formats fill the chunk
 //! while they read.
-
+mod arrow;
 mod columns;
 mod files;
 mod parquet;
