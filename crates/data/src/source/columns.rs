@@ -1,12 +1,15 @@
 //! Arrays of typed columns into chunks: numbers in bulk, texts as bytes, times as seconds.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Fields, TimeUnit};
 
-use super::Kind;
+use super::{Kind, Part};
 use crate::chunk::{Chunk, Read};
+use crate::{Error, Result};
 
 /// What a column of this type is to the rest of the program.
 pub(crate) fn kind(data_type: &DataType) -> Kind {
@@ -143,8 +146,14 @@ pub(crate) fn fill(chunk: &mut Chunk, column: usize, array: &dyn Array) {
         Decimal64(_, scale) => decimals::<Decimal64Type>(chunk, column, array, *scale, |v| v as f64),
         Decimal128(_, scale) => decimals::<Decimal128Type>(chunk, column, array, *scale, |v| v as f64),
         Decimal256(_, scale) => decimals::<Decimal256Type>(chunk, column, array, *scale, |value| {
-            let (low, high) = value.to_parts();
-            high as f64 * 2f64.powi(128) + low as f64
+            // By its magnitude: the halves of a small negative number would cancel each other out.
+            let (low, high) = value.wrapping_abs().to_parts();
+            let magnitude = high.unsigned_abs() as f64 * 2f64.powi(128) + low as f64;
+            if value.is_negative() {
+                -magnitude
+            } else {
+                magnitude
+            }
         }),
         Boolean => {
             let array = array.as_boolean();
@@ -329,4 +338,43 @@ fn dictionary(chunk: &mut Chunk, column: usize, array: &dyn Array) {
 pub(crate) fn reserve(chunk: &mut Chunk, rows: u64, text_bytes: u64) -> bool {
     const STEP: u64 = 64 << 10;
     chunk.reserve(rows, text_bytes.next_multiple_of(STEP))
+}
+
+/// The rows of a piece, by the metadata of a file alone: about a megabyte of values.
+pub(crate) fn piece_rows(row_texts: f64, n_columns: usize, n_rows: u64) -> u64 {
+    const PIECE_BYTES: f64 = 1e6;
+    const MOST_ROWS: u64 = 16 << 10;
+    // Fewer rows than this make a piece only where their texts are long: below it, what each page and column costs
+    // anew in every piece begins to show.
+    const FEW_ROWS: f64 = 256.0;
+    const FEW_ROWS_TEXTS: f64 = 4e6;
+    let rows = PIECE_BYTES / (row_texts + 8.0 * n_columns as f64).max(1.0);
+    let few = (FEW_ROWS_TEXTS / row_texts.max(1.0)).min(FEW_ROWS);
+    (rows.max(few) as u64).clamp(1, MOST_ROWS).min(n_rows.max(1))
+}
+
+/// The column of that name, which is one that can be read.
+pub(crate) fn find(part: &dyn Part, name: &str, fields: &Fields) -> Result<usize> {
+    let columns = part.columns();
+    let Some(at) = columns.iter().position(|column| column.name == name) else {
+        return Err(Error::UnknownColumn {
+            path: part.path().into(),
+            name: name.into(),
+            columns: columns.iter().map(|column| column.name.clone()).collect(),
+        });
+    };
+    if columns[at].kind == Kind::Unsupported {
+        return Err(Error::Unsupported {
+            path: part.path().into(),
+            column: name.into(),
+            what: fields[at].data_type().to_string(),
+        });
+    }
+    Ok(at)
+}
+
+/// The libraries are meant not to panic on broken files; where they do, the file is broken all the same.
+pub(crate) fn guarded<T, E: From<ArrowError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let broken = || ArrowError::ParseError("its values contradict each other".into()).into();
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(broken()))
 }

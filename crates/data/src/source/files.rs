@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Ledger};
 
+use super::arrow::ArrowPart;
 use super::head::{Format, Head};
 use super::listing::list;
 use super::parquet::ParquetPart;
@@ -109,13 +110,17 @@ impl Opening<'_> {
         match format {
             Format::Csv => self.open_csv(input, look),
             Format::JsonLines => self.open_json(input, look),
-            Format::Sqlite | Format::Zip | Format::Parquet if input.is_member() => Err(Error::Member {
+            Format::Sqlite | Format::Zip | Format::Parquet | Format::Arrow if input.is_member() => Err(Error::Member {
                 path: input.path().into(),
                 what: format!("is {}", format.name()),
             }),
             Format::Sqlite => self.open_sqlite(input),
             Format::Parquet => {
                 let part = ParquetPart::open(input, self.ledger)?;
+                self.push(part)
+            }
+            Format::Arrow => {
+                let part = ArrowPart::open(input, self.ledger)?;
                 self.push(part)
             }
             Format::Zip => self.open_zip(&input),

@@ -62,6 +62,7 @@ pub(super) enum Format {
     Csv,
     JsonLines,
     Parquet,
+    Arrow,
     Sqlite,
     Zip,
 }
@@ -73,6 +74,8 @@ impl Format {
         match head.text() {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] if !packed => Format::Zip,
             [b'P', b'A', b'R', b'1' | b'E', ..] if !packed => Format::Parquet,
+            // A stream begins with a mark instead of the name.
+            text if !packed && (text.starts_with(b"ARROW1\0\0") || text.starts_with(&[0xff; 4])) => Format::Arrow,
             text if text.starts_with(b"SQLite format 3\0") && !packed => Format::Sqlite,
             text if is_json(text, input.path()) => Format::JsonLines,
             _ => Format::Csv,
@@ -84,6 +87,7 @@ impl Format {
             Format::Csv => "CSV",
             Format::JsonLines => "JSON lines",
             Format::Parquet => "Parquet",
+            Format::Arrow => "Arrow",
             Format::Sqlite => "an SQLite database",
             Format::Zip => "a zip archive",
         }

@@ -5,6 +5,7 @@
 //! on any machine. Text formats hand out text and decode it on several threads; typed formats fill the chunk
 //! while they read.
 
+mod arrow;
 mod cells;
 mod columns;
 mod cursor;

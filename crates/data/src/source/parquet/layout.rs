@@ -7,15 +7,8 @@ use parquet::file::metadata::ParquetMetaData;
 use super::header::PageKind;
 use super::pages::{PageFile, WINDOW_BYTES};
 use crate::chunk::Read;
-use crate::source::{Kind, SourceColumn};
+use crate::source::{Kind, SourceColumn, columns};
 
-/// About so many bytes of values make a piece.
-const PIECE_BYTES: u64 = 1 << 20;
-const MOST_ROWS: u64 = 16 << 10;
-/// Fewer rows than this make a piece only where their texts are long: below it, what each page and column costs
-/// anew in every piece begins to show.
-const FEW_ROWS: u64 = 256;
-const FEW_ROWS_TEXTS: u64 = 4 << 20;
 /// A text whose length the metadata does not tell, as in a dictionary.
 const TEXT_BYTES: f64 = 16.0;
 /// Page headers looked at, in all.
@@ -172,9 +165,7 @@ impl Layout {
             .iter()
             .filter(|column| column.kind != Kind::Unsupported)
             .count();
-        let rows = PIECE_BYTES as f64 / (texts + cells as f64).max(1.0);
-        let few = (FEW_ROWS_TEXTS as f64 / texts.max(1.0)).min(FEW_ROWS as f64);
-        (rows.max(few) as u64).clamp(1, MOST_ROWS).min(n_rows.max(1))
+        columns::piece_rows(texts, cells, n_rows)
     }
 
     /// Bytes of the texts of a piece.

@@ -8,7 +8,6 @@ mod header;
 mod layout;
 mod pages;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,8 +23,9 @@ use tidegate_memory::{Grant, Ledger};
 
 use self::layout::Layout;
 use self::pages::{Failure, Groups, PageFile};
+use super::columns::guarded;
 use super::pool::{Pool, Share};
-use super::{Kind, Part, Piece, PieceSize, Pieces, Place, Position, Reading, SourceColumn};
+use super::{Part, Piece, PieceSize, Pieces, Place, Position, Reading, SourceColumn};
 use super::{columns, sample};
 use crate::profile::{Profile, name_columns};
 use crate::{Error, Input, Result};
@@ -76,12 +76,8 @@ impl ParquetPart {
                 .with_page_index_policy(PageIndexPolicy::Skip)
                 .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
         };
-        let loaded = guarded(|| {
-            let loaded = ArrowReaderMetadata::load(&file, options())?;
-            // The schema that Arrow leaves in the footer may be broken where the file is not.
-            Ok(loaded)
-        });
-        let loaded = loaded.or_else(|_| {
+        // The schema that Arrow leaves in the footer may be broken where the file is not.
+        let loaded = guarded(|| ArrowReaderMetadata::load(&file, options())).or_else(|_: ParquetError| {
             guarded(|| ArrowReaderMetadata::load(&file, options().with_skip_arrow_metadata(true)))
         });
         let loaded = match (loaded, file.take_failure()) {
@@ -123,25 +119,6 @@ impl ParquetPart {
             metadata_grant,
         })
     }
-
-    /// The column of that name, which is one that can be read.
-    fn column(&self, name: &str) -> Result<usize> {
-        let Some(at) = self.columns.iter().position(|column| column.name == name) else {
-            return Err(Error::UnknownColumn {
-                path: self.path().into(),
-                name: name.into(),
-                columns: self.columns.iter().map(|column| column.name.clone()).collect(),
-            });
-        };
-        if self.columns[at].kind == Kind::Unsupported {
-            return Err(Error::Unsupported {
-                path: self.path().into(),
-                column: name.into(),
-                what: self.fields[at].data_type().to_string(),
-            });
-        }
-        Ok(at)
-    }
 }
 
 /// Texts as views into the pages that hold them: nothing is copied, and a long text in a dictionary stays one.
@@ -180,12 +157,6 @@ fn broken(input: &Input, place: &str, source: ParquetError) -> Error {
         place: place.into(),
         source: Box::new(source),
     }
-}
-
-/// The library is meant not to panic on broken files; where it does, the file is broken all the same.
-fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(ParquetError::General("its values contradict each other".into())))
 }
 
 impl Part for ParquetPart {
@@ -248,7 +219,7 @@ impl Part for ParquetPart {
         let columns: Result<Vec<usize>> = reading
             .wanted
             .iter()
-            .map(|wanted| self.column(&wanted.name))
+            .map(|wanted| columns::find(self, &wanted.name, &self.fields))
             .collect();
         let columns = columns?;
         let wanted: Vec<_> = columns
@@ -409,7 +380,7 @@ impl ParquetPieces<'_> {
         Error::PieceTooLarge {
             path: self.part.path().into(),
             format: "Parquet",
-            place: format!("rows {first} to {last}"),
+            place: format!("the text of rows {first} to {last}"),
             bytes,
             budget: self.file.budget,
         }

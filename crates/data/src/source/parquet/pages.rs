@@ -138,7 +138,9 @@ impl ChunkReader for ChunkFile {
     /// A header: what the window has of it, and the file behind.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = start.checked_sub(window.0).and_then(|skip| window.1.get(skip as usize..));
+        let known = start
+            .checked_sub(window.0)
+            .and_then(|skip| window.1.get(skip as usize..));
         let known = known.unwrap_or_default();
         let known = known[..known.len().min(HEADER_BYTES)].to_vec();
         let rest = self.file.get_read(start + known.len() as u64)?;
@@ -152,7 +154,9 @@ impl ChunkReader for ChunkFile {
         }
         if (length + HEADER_BYTES) as u64 <= WINDOW_BYTES {
             let window = self.window_at(start, (length + HEADER_BYTES) as u64)?;
-            return Ok(Bytes::copy_from_slice(&window.1[(start - window.0) as usize..][..length]));
+            return Ok(Bytes::copy_from_slice(
+                &window.1[(start - window.0) as usize..][..length],
+            ));
         }
         let whole = (length + HEADER_BYTES).min((self.end - start) as usize);
         let mut bytes = vec![0; whole];
