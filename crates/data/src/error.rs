@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use tidegate_memory::{Refused, format_bytes};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -134,10 +135,20 @@ pub enum Error {
         #[source]
         source: Box<Refused>,
     },
+    #[error("{}: the pack is damaged in batch {batch}", path.display())]
+    PackDamaged { path: PathBuf, batch: u64 },
+    #[error("{}: the packs there cannot be changed", path.display())]
+    Packs {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    NoPack(#[from] crate::PackProblem),
 }
 
 /// What is wrong with one row.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub enum Fault {
     #[error("{found} fields where the table has {expected} columns")]
     Ragged { expected: usize, found: usize },
@@ -230,6 +241,9 @@ impl Error {
                 (needed + 24_000_000).div_ceil(1_000_000)
             ),
             Error::Memory { .. } => "give more --memory".into(),
+            Error::PackDamaged { .. } => "run it again: the pack was removed and will be built anew".into(),
+            Error::Packs { .. } => "check who owns the folder".into(),
+            Error::NoPack(_) => "make room on the disk, or name another folder with --home".into(),
         };
         Some(hint)
     }

@@ -10,6 +10,7 @@
 //! 5. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
 //! 6. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
 //!    encoded on several threads and reach the model in the order of the file.
+//! 7. [`pack`] keeps what a pass made on disk, so that the next one need not make it again.
 
 pub mod batch;
 mod choose;
@@ -24,6 +25,7 @@ mod holdout;
 mod input;
 mod labels;
 mod number;
+pub mod pack;
 mod pass;
 mod pipeline;
 mod profile;
@@ -43,6 +45,7 @@ pub use fit::FitOptions;
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};
+pub use pack::{BinsPack, BinsWriter, PackKey, PackOptions, PackProblem, PackStore, TablePack};
 pub use pass::{Pass, PassOptions};
 pub use profile::{ColumnProfile, Profile};
 pub use role::Role;

@@ -5,6 +5,7 @@ use tidegate_memory::{Grant, Ledger};
 
 use crate::chunk::Wanted;
 use crate::encode::{Encoders, Feature, ImpactFolds, Width};
+use crate::pack::TablePack;
 use crate::profile::Profile;
 use crate::role::{Judged, Role, judge};
 use crate::source::{Reading, Source};
@@ -64,6 +65,8 @@ pub struct Table {
     pub(crate) target_column: Option<usize>,
     /// The memory of the fitted encoders.
     pub(crate) held: Option<Grant>,
+    /// Where passes find their batches, and put them the first time.
+    pub pack: Option<TablePack>,
 }
 
 impl Table {
@@ -116,6 +119,7 @@ impl Table {
             feature_columns: Vec::new(),
             target_column: None,
             held: None,
+            pack: None,
         };
         table.encoders.target = table.choose_target(&profile, options.task, ledger)?;
         table.profile = Some(profile);
@@ -157,6 +161,7 @@ impl Table {
             fold_seed: 0,
             target_column: None,
             held: None,
+            pack: None,
         })
     }
 
