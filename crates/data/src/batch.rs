@@ -5,29 +5,30 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_memory::{Grant, Holder};
+use serde::{Deserialize, Serialize};
+use tidegate_memory::{Grant, Holder, Refused};
 
 pub use crate::encode::Width;
 use crate::{Error, Fault, Result};
 
 /// Rows of one piece after encoding, in the order of the source.
 pub struct Batch {
-    width: Width,
-    dense: Vec<f32>,
-    /// Where the sparse values of each row end.
-    ends: Vec<u32>,
-    places: Vec<u32>,
-    values: Vec<f32>,
-    targets: Vec<f64>,
-    held_out: Vec<bool>,
-    lines: Vec<u64>,
+    pub(crate) width: Width,
+    pub(crate) dense: Vec<f32>,
+    /// Where the sparse values of each row end; empty where rows have none.
+    pub(crate) ends: Vec<u32>,
+    pub(crate) places: Vec<u32>,
+    pub(crate) values: Vec<f32>,
+    pub(crate) targets: Vec<f64>,
+    pub(crate) held_out: Vec<bool>,
+    pub(crate) lines: Vec<u64>,
     /// What happened to the rows of the piece.
     pub counts: RowCounts,
     grant: Grant,
 }
 
 /// How many rows were used and how many were left out, and why.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RowCounts {
     /// Rows in batches, held out ones included.
     pub rows: u64,
@@ -44,7 +45,7 @@ pub struct RowCounts {
 }
 
 /// Values that broke the role of their column and were taken as missing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Broken {
     pub count: u64,
     pub first: (u64, String),
@@ -117,14 +118,14 @@ impl Batch {
         // Pieces differ a little: some room to spare, so that few of them make a batch grow.
         let rows = (rows as usize + rows as usize / 8).max(self.targets.capacity());
         let sparse = (sparse + sparse / 8).max(self.places.capacity());
+        self.make_room(rows, sparse).is_ok()
+    }
+
+    /// Makes room for so many rows with so many sparse values in all.
+    pub(crate) fn make_room(&mut self, rows: usize, sparse: usize) -> Result<(), Refused> {
         let needed = Batch::row_bytes(self.width, 0.0) * rows as f64 + (sparse * Batch::SPARSE_BYTES) as f64;
-        if self
-            .grant
-            .try_grow((needed as u64).saturating_sub(self.grant.bytes()))
-            .is_err()
-        {
-            return false;
-        }
+        self.grant
+            .try_grow((needed as u64).saturating_sub(self.grant.bytes()))?;
         self.clear();
         // Written once here, so that memory is taken now and not little by little.
         fn fill<T: Clone>(cells: &mut Vec<T>, n: usize, value: T) {
@@ -139,7 +140,7 @@ impl Batch {
         fill(&mut self.lines, rows, 1);
         fill(&mut self.places, sparse, 1);
         fill(&mut self.values, sparse, 1.0);
-        true
+        Ok(())
     }
 
     pub(crate) fn clear(&mut self) {

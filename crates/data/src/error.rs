@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use tidegate_memory::{Refused, format_bytes};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -159,6 +160,14 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("{}: the pack is damaged in batch {batch}", path.display())]
+    PackDamaged { path: PathBuf, batch: u64 },
+    #[error("{}: the packs there cannot be changed", path.display())]
+    Packs {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("{}: holds no table: {members} files{}", path.display(), among(first))]
     NoTables {
         path: PathBuf,
@@ -227,10 +236,12 @@ pub enum Error {
         at: usize,
         what: String,
     },
+    #[error(transparent)]
+    NoPack(#[from] crate::PackProblem),
 }
 
 /// What is wrong with one row.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub enum Fault {
     #[error("{found} fields where the table has {expected} columns")]
     Ragged { expected: usize, found: usize },
@@ -396,6 +407,9 @@ impl Error {
             }
             Error::Unsupported { .. } => "write its parts as columns of their own, or leave it out".into(),
             Error::NoRows { .. } => "check what wrote the file".into(),
+            Error::PackDamaged { .. } => "run it again: the pack was removed and will be built anew".into(),
+            Error::Packs { .. } => "check who owns the folder".into(),
+            Error::NoPack(_) => "make room on the disk, or name another folder with --home".into(),
         };
         Some(hint)
     }

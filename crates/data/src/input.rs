@@ -454,7 +454,7 @@ impl<R: Read> Read for Checked<R> {
 /// Tells the kernel not to read ahead: pieces are large and the pipeline is ahead already, so what the kernel
 /// adds would only sit in the page cache, on our account (17 MB of it where the device reads 8 MiB ahead). To be
 /// said before the first read: pages that were once read ahead ask for more when they are met again.
-fn expect_single_pieces(file: &File) {
+pub(crate) fn expect_single_pieces(file: &File) {
     // SAFETY: advice on an open descriptor touches no memory of ours.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
 }
@@ -467,7 +467,7 @@ pub(crate) fn drop_cached(file: &File) {
 
 /// `RWF_DONTCACHE` (Linux 6.14): pages that were not cached before are dropped once copied, and pages
 /// that somebody else had cached are used and left alone.
-const RWF_DONTCACHE: libc::c_int = 0x80;
+pub(crate) const RWF_DONTCACHE: libc::c_int = 0x80;
 
 fn read_uncached(file: &File, bytes: &mut [u8], offset: u64, supported: &mut bool) -> io::Result<usize> {
     if *supported {

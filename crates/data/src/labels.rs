@@ -101,12 +101,16 @@ impl Table {
             ledger,
             |place, chunk| {
                 let mut seen: Vec<Label> = Vec::new();
-                self.filter.select(chunk, |line| row_key(place, line), |row| {
-                    let Some(text) = chunk.text(0, row) else { return };
-                    if seen.len() < most && !seen.iter().any(|label| label.text.as_bytes() == text) {
-                        seen.push(Label::new(&String::from_utf8_lossy(text)));
-                    }
-                });
+                self.filter.select(
+                    chunk,
+                    |line| row_key(place, line),
+                    |row| {
+                        let Some(text) = chunk.text(0, row) else { return };
+                        if seen.len() < most && !seen.iter().any(|label| label.text.as_bytes() == text) {
+                            seen.push(Label::new(&String::from_utf8_lossy(text)));
+                        }
+                    },
+                );
                 Ok(seen)
             },
             |_, seen, _| {
@@ -141,7 +145,8 @@ impl Table {
             let look = |place: &Place, chunk: &Chunk| {
                 let mut keys = Vec::new();
                 let key = |line| row_key(place, line);
-                self.filter.select(chunk, key, |row| keys.push(key(chunk.lines[row])));
+                self.filter
+                    .select(chunk, key, |row| keys.push(key(chunk.lines[row])));
                 Ok(keys)
             };
             self.chunks(&reading, 1, ledger, look, |_, keys: Vec<u64>, _| {

@@ -11,6 +11,7 @@
 //! 5. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
 //! 6. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
 //!    encoded on several threads and reach the model in the order of the file.
+//! 7. [`pack`] keeps what a pass made on disk, so that the next one need not make it again.
 
 pub mod batch;
 mod choose;
@@ -20,12 +21,13 @@ pub mod encode;
 mod encoding;
 mod error;
 pub mod features;
-mod fit;
 pub mod filter;
+mod fit;
 mod holdout;
 mod input;
 mod labels;
 mod number;
+pub mod pack;
 mod pass;
 mod pipeline;
 mod profile;
@@ -41,11 +43,12 @@ pub use choose::{Planned, Purpose};
 pub use encoding::EncodingPlan;
 pub use error::{Error, Fault, Result};
 pub use features::{FeatureOptions, Features};
-pub use fit::FitOptions;
 pub use filter::{Condition, Filter};
+pub use fit::FitOptions;
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};
+pub use pack::{BinsPack, BinsWriter, PackKey, PackOptions, PackProblem, PackStore, TablePack};
 pub use pass::{Pass, PassOptions};
 pub use profile::{ColumnProfile, Profile};
 pub use role::Role;

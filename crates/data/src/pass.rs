@@ -1,5 +1,6 @@
 //! One pass over a table: pieces are encoded on several threads and reach the caller in order.
 
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use tidegate_memory::Ledger;
@@ -8,7 +9,7 @@ use crate::batch::Broken;
 use crate::chunk::{Chunk, shown};
 use crate::csv::blocks::TextBuffer;
 use crate::encode::{Cells, Encoder, Feature, TextScratch};
-use crate::pipeline::{self, Slot, Stages};
+use crate::pipeline::{self, Slot, SourceFeed, Stages};
 use crate::sketch::hash::fold;
 use crate::source::{Piece, Place, Reading, SourceReader};
 use crate::target::{Target, TargetValue};
@@ -81,9 +82,27 @@ impl Table {
         self.source.columns().len() as u64 * 512
     }
 
-    /// Streams the table once. `map` runs on several threads, `reduce` on the calling one, in the order of
-    /// the source; it may stop the pass. Returns what became of the rows.
+    /// Streams the table once, from its pack where it has one. `map` runs on several threads, `reduce` on the
+    /// calling one, in the order of the source; it may stop the pass. Returns what became of the rows.
     pub fn pass<T, E>(
+        &self,
+        options: &PassOptions,
+        ledger: &Ledger,
+        map: impl Fn(&mut Batch) -> T + Sync,
+        mut reduce: impl FnMut(&mut Batch, T, Position) -> Result<ControlFlow<()>, E>,
+    ) -> Result<RowCounts, E>
+    where
+        T: Send,
+        E: From<Error>,
+    {
+        match &self.pack {
+            Some(pack) => pack.pass(self, options, ledger, &map, &mut reduce),
+            None => self.stream(options, ledger, map, reduce),
+        }
+    }
+
+    /// Streams the source once.
+    pub(crate) fn stream<T, E>(
         &self,
         options: &PassOptions,
         ledger: &Ledger,
@@ -99,19 +118,23 @@ impl Table {
         let (reader, slots) = self.start(&self.reading, options, ledger, self.slot_size(), new_batch)?;
         let sparse_values = self.encoders.sparse_values();
         let mut counts = RowCounts::default();
-        let stages = Stages {
+        let feed = SourceFeed {
+            reader,
             prepare: |batch: &mut Batch, rows| batch.reserve(rows, sparse_values),
-            map: |place: &Place, piece: &mut Piece, batch: &mut Batch| {
-                self.source.decode(place, &self.reading, piece)?;
-                self.encode(place, &piece.chunk, batch, &options.holdout)?;
-                Ok(map(batch))
+            out: PhantomData,
+        };
+        let stages = Stages {
+            map: |place: &Place, slot: &mut Slot<Batch>| {
+                self.source.decode(place, &self.reading, &mut slot.piece)?;
+                self.encode(place, &slot.piece.chunk, &mut slot.out, &options.holdout)?;
+                Ok(map(&mut slot.out))
             },
-            reduce: |place: &Place, _: &mut Piece, batch: &mut Batch, mapped| {
-                counts.add(&batch.counts);
-                reduce(batch, mapped, place.end())
+            reduce: |place: &Place, slot: &mut Slot<Batch>, mapped| {
+                counts.add(&slot.out.counts);
+                reduce(&mut slot.out, mapped, place.end())
             },
         };
-        pipeline::run(reader, slots, options.threads, stages)?;
+        pipeline::run(feed, slots, options.threads, stages)?;
         Ok(counts)
     }
 
@@ -132,15 +155,19 @@ impl Table {
         let size = self.source.piece_size(reading);
         let piece = size.text + size.texts + size.rows * Chunk::row_bytes(reading.wanted.len());
         let (reader, slots) = self.start(reading, &options, ledger, SlotSize { piece, out: 0 }, || Ok(()))?;
-        let stages = Stages {
+        let feed = SourceFeed {
+            reader,
             prepare: |_: &mut (), _rows| true,
-            map: |place: &Place, piece: &mut Piece, _: &mut ()| {
-                self.source.decode(place, reading, piece)?;
-                map(place, &piece.chunk)
-            },
-            reduce: |place: &Place, piece: &mut Piece, _: &mut (), made| reduce(&piece.chunk, made, place),
+            out: PhantomData,
         };
-        pipeline::run(reader, slots, options.threads, stages)
+        let stages = Stages {
+            map: |place: &Place, slot: &mut Slot<()>| {
+                self.source.decode(place, reading, &mut slot.piece)?;
+                map(place, &slot.piece.chunk)
+            },
+            reduce: |place: &Place, slot: &mut Slot<()>, made| reduce(&slot.piece.chunk, made, place),
+        };
+        pipeline::run(feed, slots, options.threads, stages)
     }
 
     /// A reader at the start of the pass and as many slots as the budget allows, two at the least.

@@ -10,6 +10,7 @@
 //! block always has all it needs and the pipeline cannot wait on itself.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,46 +18,85 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use crate::source::{Piece, Place, SourceReader};
 use crate::{Error, Result};
 
-/// The memory of one block on its way.
+/// Where blocks come from: the pieces of a source, or the batches of a pack.
+pub(crate) trait Feed: Send {
+    /// The memory of one block on its way.
+    type Slot: Send;
+    /// Where a block stands.
+    type Place: Send;
+    /// The number of the block that [`Feed::fill`] reads next.
+    fn next_piece(&self) -> u64;
+    /// Fills a slot with the next block; `None` at the end. `make_room` is called when the budget refuses: it gives
+    /// up another slot and says whether there was one.
+    fn fill(
+        &mut self,
+        slot: &mut Self::Slot,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Self::Place>>;
+}
+
+/// The memory of one piece of a source on its way, and of what is made of it.
 pub(crate) struct Slot<B> {
     pub piece: Piece,
     pub out: B,
 }
 
-/// What is made of a block.
-pub(crate) struct Stages<P, M, R> {
-    /// Makes `out` large enough for so many rows, on the reader's thread; `false` when the budget refuses.
+/// The pieces of a source.
+pub(crate) struct SourceFeed<'a, B, P> {
+    pub reader: SourceReader<'a>,
+    /// Makes what a piece becomes large enough for so many rows; `false` when the budget refuses.
     pub prepare: P,
+    pub out: PhantomData<fn(B)>,
+}
+
+impl<B: Send, P: FnMut(&mut B, u64) -> bool + Send> Feed for SourceFeed<'_, B, P> {
+    type Slot = Slot<B>;
+    type Place = Place;
+
+    fn next_piece(&self) -> u64 {
+        self.reader.next_piece()
+    }
+
+    fn fill(&mut self, slot: &mut Slot<B>, make_room: &mut dyn FnMut() -> bool) -> Result<Option<Place>> {
+        let Some(place) = self.reader.read(&mut slot.piece, make_room)? else {
+            return Ok(None);
+        };
+        while !(self.prepare)(&mut slot.out, place.lines) {
+            if !make_room() {
+                return Err(self.reader.too_large(&place));
+            }
+        }
+        Ok(Some(place))
+    }
+}
+
+/// What is made of a block.
+pub(crate) struct Stages<M, R> {
     pub map: M,
     pub reduce: R,
 }
 
 /// A block's turn, and what was made of it or the error that came instead.
-type Mapped<B, T> = (u64, Result<(Place, Slot<B>, Result<T>)>);
+type Mapped<P, S, T> = (u64, Result<(P, S, Result<T>)>);
 
-pub(crate) fn run<B, T, P, M, R, E>(
-    reader: SourceReader<'_>,
-    slots: Vec<Slot<B>>,
+pub(crate) fn run<F, T, M, R, E>(
+    feed: F,
+    slots: Vec<F::Slot>,
     threads: usize,
-    stages: Stages<P, M, R>,
+    stages: Stages<M, R>,
 ) -> Result<(), E>
 where
-    B: Send,
+    F: Feed,
     T: Send,
-    P: FnMut(&mut B, u64) -> bool + Send,
-    M: Fn(&Place, &mut Piece, &mut B) -> Result<T> + Sync,
-    R: FnMut(&Place, &mut Piece, &mut B, T) -> Result<ControlFlow<()>, E>,
+    M: Fn(&F::Place, &mut F::Slot) -> Result<T> + Sync,
+    R: FnMut(&F::Place, &mut F::Slot, T) -> Result<ControlFlow<()>, E>,
     E: From<Error>,
 {
-    let Stages {
-        prepare,
-        map,
-        mut reduce,
-    } = stages;
+    let Stages { map, mut reduce } = stages;
     let (free, free_slots) = channel();
     let (filled, filled_slots) = channel();
-    let (mapped, results) = channel::<Mapped<B, T>>();
-    let mut turn = reader.next_piece();
+    let (mapped, results) = channel::<Mapped<F::Place, F::Slot, T>>();
+    let mut turn = feed.next_piece();
     let n_slots = slots.len();
     for slot in slots {
         // The receiver is in scope: this cannot fail.
@@ -65,8 +105,7 @@ where
     let filled_slots = Mutex::new(filled_slots);
     std::thread::scope(|scope| {
         let reading = Reading {
-            reader,
-            prepare,
+            feed,
             free: free_slots,
             filled,
             results: mapped.clone(),
@@ -77,9 +116,9 @@ where
             let mapped = mapped.clone();
             let (map, filled_slots) = (&map, &filled_slots);
             scope.spawn(move || {
-                while let Some((place, mut slot)) = next(filled_slots) {
-                    let made = map(&place, &mut slot.piece, &mut slot.out);
-                    if mapped.send((place.start.piece, Ok((place, slot, made)))).is_err() {
+                while let Some((index, place, mut slot)) = next(filled_slots) {
+                    let made = map(&place, &mut slot);
+                    if mapped.send((index, Ok((place, slot, made)))).is_err() {
                         return;
                     }
                 }
@@ -94,7 +133,7 @@ where
             while let Some(result) = waiting.remove(&turn) {
                 turn += 1;
                 let (place, mut slot, made) = result?;
-                if reduce(&place, &mut slot.piece, &mut slot.out, made?)?.is_break() {
+                if reduce(&place, &mut slot, made?)?.is_break() {
                     return Ok(());
                 }
                 // The reader may have ended already.
@@ -106,30 +145,41 @@ where
     })
 }
 
+/// A block with its turn.
+type Filled<P, S> = (u64, P, S);
+
 /// The next filled slot, or `None` when the reader has ended.
-fn next<B>(filled: &Mutex<Receiver<(Place, Slot<B>)>>) -> Option<(Place, Slot<B>)> {
+fn next<P, S>(filled: &Mutex<Receiver<Filled<P, S>>>) -> Option<Filled<P, S>> {
     // A mapper that panicked while it waited left the queue as it was.
     let queue = filled.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     queue.recv().ok()
 }
 
 /// The reader's thread: fills free slots in order.
-struct Reading<'s, B, T, P> {
-    reader: SourceReader<'s>,
-    prepare: P,
-    free: Receiver<Slot<B>>,
-    filled: Sender<(Place, Slot<B>)>,
-    results: Sender<Mapped<B, T>>,
+struct Reading<F: Feed, T> {
+    feed: F,
+    free: Receiver<F::Slot>,
+    filled: Sender<Filled<F::Place, F::Slot>>,
+    results: Sender<Mapped<F::Place, F::Slot, T>>,
     n_slots: usize,
 }
 
-impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<'_, B, T, P> {
+impl<F: Feed, T> Reading<F, T> {
     fn run(mut self) {
-        while let Ok(slot) = self.free.recv() {
-            let index = self.reader.next_piece();
-            match self.fill(slot) {
-                Ok(Some(filled)) => {
-                    if self.filled.send(filled).is_err() {
+        while let Ok(mut slot) = self.free.recv() {
+            let index = self.feed.next_piece();
+            let Reading {
+                feed, free, n_slots, ..
+            } = &mut self;
+            // For a row that needs more than its share, the other slots are given up one by one, for good.
+            let mut make_room = || {
+                let others = *n_slots > 1 && free.recv().is_ok();
+                *n_slots -= usize::from(others);
+                others
+            };
+            match feed.fill(&mut slot, &mut make_room) {
+                Ok(Some(place)) => {
+                    if self.filled.send((index, place, slot)).is_err() {
                         return;
                     }
                 }
@@ -141,30 +191,5 @@ impl<B, T, P: FnMut(&mut B, u64) -> bool> Reading<'_, B, T, P> {
                 }
             }
         }
-    }
-
-    fn fill(&mut self, mut slot: Slot<B>) -> Result<Option<(Place, Slot<B>)>> {
-        let Reading {
-            reader,
-            prepare,
-            free,
-            n_slots,
-            ..
-        } = self;
-        // For a row that needs more than its share, the other slots are given up one by one, for good.
-        let mut make_room = || {
-            let others = *n_slots > 1 && free.recv().is_ok();
-            *n_slots -= usize::from(others);
-            others
-        };
-        let Some(place) = reader.read(&mut slot.piece, &mut make_room)? else {
-            return Ok(None);
-        };
-        while !prepare(&mut slot.out, place.lines) {
-            if !make_room() {
-                return Err(reader.too_large(&place));
-            }
-        }
-        Ok(Some((place, slot)))
     }
 }

@@ -6,6 +6,7 @@ use tidegate_memory::{Grant, Ledger};
 use crate::chunk::Wanted;
 use crate::encode::{Encoders, Feature, ImpactFolds, Width};
 use crate::filter::{Condition, Filter, SampleSize};
+use crate::pack::TablePack;
 use crate::profile::Profile;
 use crate::role::{Judged, Role, judge};
 use crate::source::{Reading, Source};
@@ -72,6 +73,8 @@ pub struct Table {
     pub(crate) target_column: Option<usize>,
     /// The memory of the fitted encoders.
     pub(crate) held: Option<Grant>,
+    /// Where passes find their batches, and put them the first time.
+    pub pack: Option<TablePack>,
 }
 
 impl Table {
@@ -131,6 +134,7 @@ impl Table {
             feature_columns: Vec::new(),
             target_column: None,
             held: None,
+            pack: None,
         };
         table.filter.sample = table.resolve_sample(options, ledger)?;
         table.encoders.target = table.choose_target(&profile, options.task, ledger)?;
@@ -174,6 +178,7 @@ impl Table {
             fold_seed: 0,
             target_column: None,
             held: None,
+            pack: None,
         })
     }
 

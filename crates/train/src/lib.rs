@@ -21,5 +21,5 @@ pub use event::{Event, Sink};
 pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
 pub use model::{Learned, Model};
 pub use predict::{Prediction, predict, predict_plan};
-pub use report::{FeatureImportance, BrokenValues, EarlyStop, Report, RowReport};
+pub use report::{BrokenValues, EarlyStop, FeatureImportance, Report, RowReport};
 pub use write::sweep;

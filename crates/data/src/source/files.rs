@@ -110,10 +110,12 @@ impl Opening<'_> {
         match format {
             Format::Csv => self.open_csv(input, look),
             Format::JsonLines => self.open_json(input, look),
-            Format::Sqlite | Format::Zip | Format::Parquet | Format::Arrow if input.is_member() => Err(Error::Member {
-                path: input.path().into(),
-                what: format!("is {}", format.name()),
-            }),
+            Format::Sqlite | Format::Zip | Format::Parquet | Format::Arrow if input.is_member() => {
+                Err(Error::Member {
+                    path: input.path().into(),
+                    what: format!("is {}", format.name()),
+                })
+            }
             Format::Sqlite => self.open_sqlite(input),
             Format::Parquet => {
                 let part = ParquetPart::open(input, self.ledger)?;

@@ -75,7 +75,9 @@ impl Format {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] if !packed => Format::Zip,
             [b'P', b'A', b'R', b'1' | b'E', ..] if !packed => Format::Parquet,
             // A stream begins with a mark instead of the name.
-            text if !packed && (text.starts_with(b"ARROW1\0\0") || text.starts_with(&[0xff; 4])) => Format::Arrow,
+            text if !packed && (text.starts_with(b"ARROW1\0\0") || text.starts_with(&[0xff; 4])) => {
+                Format::Arrow
+            }
             text if text.starts_with(b"SQLite format 3\0") && !packed => Format::Sqlite,
             text if is_json(text, input.path()) => Format::JsonLines,
             _ => Format::Csv,

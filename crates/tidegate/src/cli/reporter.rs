@@ -249,28 +249,50 @@ const SHOWN_COLUMNS: usize = 60;
 
 /// What every column becomes, as a table.
 fn encoding_lines(all: &[EncodedColumn]) -> Vec<String> {
-    let heading = ["column", "role", "distinct", "missing", "encoding", "columns", "bytes/row", "why"];
+    let heading = [
+        "column",
+        "role",
+        "distinct",
+        "missing",
+        "encoding",
+        "columns",
+        "bytes/row",
+        "why",
+    ];
     let mut rows = vec![heading.map(String::from).to_vec()];
     for column in all.iter().take(SHOWN_COLUMNS) {
         let left_out = column.dense + column.sparse == 0;
         rows.push(vec![
             column.name.clone(),
             column.role.clone(),
-            column.distinct.map_or(String::new(), |n| thousands(n.round() as u64)),
+            column
+                .distinct
+                .map_or(String::new(), |n| thousands(n.round() as u64)),
             match column.missing {
                 missing if missing == 0.0 => String::new(),
                 missing if missing < 0.0005 => "<0.1%".into(),
                 missing => format!("{:.1}%", missing * 100.0),
             },
             column.encoding.clone(),
-            if left_out { String::new() } else { thousands(column.dense + column.sparse) },
-            if left_out { String::new() } else { figure(column.bytes_per_row).trim_end_matches(".000").into() },
+            if left_out {
+                String::new()
+            } else {
+                thousands(column.dense + column.sparse)
+            },
+            if left_out {
+                String::new()
+            } else {
+                figure(column.bytes_per_row).trim_end_matches(".000").into()
+            },
             column.why.clone(),
         ]);
     }
     let mut lines = columns(&rows);
     if all.len() > SHOWN_COLUMNS {
-        lines.push(format!("and {} more", counted((all.len() - SHOWN_COLUMNS) as u64, "column")));
+        lines.push(format!(
+            "and {} more",
+            counted((all.len() - SHOWN_COLUMNS) as u64, "column")
+        ));
     }
     lines.iter().map(|line| format!("  {line}")).collect()
 }

@@ -11,7 +11,9 @@ use tidegate_train::boost::{
     self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Plan, Resident, Settings, Shape, Trained,
     Training,
 };
-use tidegate_train::{EarlyStop, Error as TrainError, Event as Told, FeatureImportance, Learned, Model, Report, RowReport};
+use tidegate_train::{
+    EarlyStop, Error as TrainError, Event as Told, FeatureImportance, Learned, Model, Report, RowReport,
+};
 use tidegate_watch::Event;
 
 use super::Rate;
@@ -47,7 +49,13 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
     };
     prepared.table.release_folds();
     give_freed_memory_back();
-    let Prepared { job, table, ledger, budget: _, .. } = prepared;
+    let Prepared {
+        job,
+        table,
+        ledger,
+        budget: _,
+        ..
+    } = prepared;
     let mut relay = Relay {
         speaker,
         ledger: &ledger,
@@ -149,7 +157,9 @@ fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
         column_sample: model.column_sample,
         early_stopping: job.train.patience.map(|patience| patience as usize),
         class_weights: match model.class_weights {
-            Some(ClassWeights::Balanced) if !classes.is_empty() => Some(classes.iter().map(balanced).collect()),
+            Some(ClassWeights::Balanced) if !classes.is_empty() => {
+                Some(classes.iter().map(balanced).collect())
+            }
             _ => None,
         },
         seed: job.train.seed,
@@ -168,13 +178,17 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
     let (table, budget) = (&prepared.table, prepared.budget);
     let encoders = table.encoders.bytes();
     let growing = budget.saturating_sub(fixed + encoders);
-    let plan = boost::plan(&shape, options, prepared.threads, growing).map_err(|error| with_fixed(error, prepared))?;
+    let plan = boost::plan(&shape, options, prepared.threads, growing)
+        .map_err(|error| with_fixed(error, prepared))?;
     let reading = fixed + table.encoder_bytes() + table.pass_needs(prepared.threads).bytes();
     if reading + plan.bytes(boost::ROWS) > budget {
         return Err(TrainError::BudgetTooSmall {
             least: reading + plan.bytes(boost::ROWS),
             budget,
-            holders: vec![("rows".into(), plan.bytes(boost::ROWS)), ("reading".into(), reading)],
+            holders: vec![
+                ("rows".into(), plan.bytes(boost::ROWS)),
+                ("reading".into(), reading),
+            ],
         }
         .into());
     }
@@ -273,11 +287,14 @@ fn importance(
 fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<FeatureImportance>) -> Report {
     let labels = table.encoders.target.labels();
     let best = trained.forest.n_rounds();
-    let early_stop = trained.held_out_loss.filter(|_| best < trained.rounds).map(|loss| EarlyStop {
-        best_epoch: best as u32,
-        epochs: trained.rounds as u32,
-        loss,
-    });
+    let early_stop = trained
+        .held_out_loss
+        .filter(|_| best < trained.rounds)
+        .map(|loss| EarlyStop {
+            best_epoch: best as u32,
+            epochs: trained.rounds as u32,
+            loss,
+        });
     let report = Report {
         metrics: Vec::new(),
         classes: labels.iter().map(|label| label.text.clone()).collect(),

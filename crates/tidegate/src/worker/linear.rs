@@ -52,7 +52,15 @@ pub(super) fn train(prepared: Prepared) -> Result<()> {
         told: Instant::now(),
     };
     let mut sink = |event| relay.tell(event);
-    let outcome = linear::train(&table, &options, &plan, &ledger, resume.as_ref(), speaker.stop, &mut sink)?;
+    let outcome = linear::train(
+        &table,
+        &options,
+        &plan,
+        &ledger,
+        resume.as_ref(),
+        speaker.stop,
+        &mut sink,
+    )?;
     match outcome {
         Outcome::Done(done) => {
             let (model, report) = *done;

@@ -57,5 +57,8 @@ pub(super) fn evaluate(
         },
         &|_| {},
     )?;
-    Ok(evaluator.into_inner().expect("no thread panics with it").quality())
+    Ok(evaluator
+        .into_inner()
+        .expect("no thread panics with it")
+        .quality())
 }

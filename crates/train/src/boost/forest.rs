@@ -255,12 +255,20 @@ impl Forest {
         };
         let whole = |tree: &Tree| {
             let n = tree.n_nodes();
-            let lengths = [tree.right.len(), tree.feature.len(), tree.threshold.len(), tree.value.len()];
+            let lengths = [
+                tree.right.len(),
+                tree.feature.len(),
+                tree.threshold.len(),
+                tree.value.len(),
+            ];
             let others = [tree.bin.len(), tree.default_left.len(), tree.gain.len()];
             let forward = |node: usize| {
                 let (left, right) = (tree.left[node] as usize, tree.right[node] as usize);
                 left == 0
-                    || (left > node && right > node && left < n && right < n
+                    || (left > node
+                        && right > node
+                        && left < n
+                        && right < n
                         && (tree.feature[node] as usize) < n_features)
             };
             n > 0 && lengths.iter().chain(&others).all(|len| *len == n) && (0..n).all(forward)

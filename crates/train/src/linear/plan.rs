@@ -46,7 +46,10 @@ pub fn plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<
             ("encoders".into(), table.encoder_bytes()),
             ("data buffers".into(), pass.bytes()),
             (MODEL.into(), model_bytes(table, threads)),
-            (EVALUATION.into(), 2 * Evaluator::bytes(target.task(), target.labels().len())),
+            (
+                EVALUATION.into(),
+                2 * Evaluator::bytes(target.task(), target.labels().len()),
+            ),
         ]
     };
     fit(needs, threads, budget)

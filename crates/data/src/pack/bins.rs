@@ -1,0 +1,132 @@
+//! Packs of binned rows, for trees: blocks that several threads read in any order.
+
+use tidegate_memory::Holder;
+
+use super::build::Builder;
+use super::read::PackFile;
+use super::rows::{bytes_of, bytes_of_mut};
+use super::{Layout, PackKey, PackOptions, PackProblem, PackStore};
+use crate::Result;
+
+/// The most rows of a block: their numbers fit 16 bits.
+const BLOCK_ROWS: usize = 65_536;
+
+/// Writes a pack of bins. Dropped before it is finished, it leaves nothing behind.
+pub struct BinsWriter {
+    builder: Builder,
+    n_features: usize,
+}
+
+impl BinsWriter {
+    /// Begins a pack, if the disk has room for the rows that are expected.
+    pub fn create(
+        options: &PackOptions,
+        n_features: usize,
+        holder: &Holder,
+    ) -> Result<BinsWriter, PackProblem> {
+        let layout = Layout::Bins { features: n_features };
+        let bytes = (options.n_rows as f64 * layout.row_bytes(0.0)) as u64;
+        Ok(BinsWriter {
+            builder: Builder::create(options, layout, bytes, holder)?,
+            n_features,
+        })
+    }
+
+    /// Appends a block of at most 65,536 rows: `bins` row by row, a byte per feature.
+    ///
+    /// # Panics
+    ///
+    /// If the slices do not hold the same number of rows, or too many.
+    pub fn push_block(&mut self, bins: &[u8], target: &[f32], held_out: &[u8]) -> Result<(), PackProblem> {
+        let n_rows = target.len();
+        assert!(n_rows <= BLOCK_ROWS, "a block of {n_rows} rows");
+        assert_eq!((bins.len(), held_out.len()), (n_rows * self.n_features, n_rows));
+        let body = [bins, bytes_of(target), held_out];
+        self.builder.push(n_rows, 0, None, &body, checksum(&body))
+    }
+
+    pub fn finish(self) -> Result<BinsPack, PackProblem> {
+        Ok(BinsPack {
+            file: self.builder.finish()?,
+            n_features: self.n_features,
+        })
+    }
+}
+
+/// A complete pack of bins.
+#[derive(Debug)]
+pub struct BinsPack {
+    file: PackFile,
+    n_features: usize,
+}
+
+impl BinsPack {
+    /// Opens a pack; `None` if there is none. A torn one is dropped, and the problem says so: build it again.
+    pub fn open(
+        store: &PackStore,
+        key: PackKey,
+        n_features: usize,
+        holder: &Holder,
+    ) -> Result<Option<BinsPack>, PackProblem> {
+        let layout = Layout::Bins { features: n_features };
+        let file = store.open(key, layout, holder)?;
+        Ok(file.map(|file| BinsPack { file, n_features }))
+    }
+
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    pub fn n_blocks(&self) -> usize {
+        self.file.entries.len()
+    }
+
+    pub fn n_rows(&self, block: usize) -> usize {
+        self.file.entries[block].n_rows as usize
+    }
+
+    /// The rows of all blocks.
+    pub fn total_rows(&self) -> u64 {
+        self.file.manifest.n_rows
+    }
+
+    /// On disk.
+    pub fn bytes(&self) -> u64 {
+        self.file.manifest.data_bytes
+    }
+
+    /// Reads a block into the beginning of the buffers, from any thread. A damaged block is an error, and the pack is
+    /// dropped so that the next run builds it again.
+    ///
+    /// # Panics
+    ///
+    /// If a buffer is too short for the block.
+    pub fn read_block(
+        &self,
+        block: usize,
+        bins: &mut [u8],
+        target: &mut [f32],
+        held_out: &mut [u8],
+    ) -> Result<()> {
+        let n_rows = self.n_rows(block);
+        let bins = &mut bins[..n_rows * self.n_features];
+        let (target, held_out) = (bytes_of_mut(&mut target[..n_rows]), &mut held_out[..n_rows]);
+        let entry = self.file.entries[block];
+        let body = self.file.body(block);
+        self.file
+            .read(block, &mut [], &body, &mut [bins, target, held_out])?;
+        if checksum(&[bins, target, held_out]) != entry.body_checksum {
+            return Err(self.file.damaged(block));
+        }
+        Ok(())
+    }
+}
+
+/// CRC-32 of all buffers, one after another.
+pub(super) fn checksum(body: &[&[u8]]) -> u32 {
+    let mut checksum = crc32fast::Hasher::new();
+    for bytes in body {
+        checksum.update(bytes);
+    }
+    checksum.finalize()
+}

@@ -1,0 +1,101 @@
+//! Packs of bins: what was pushed comes back, from any thread, in any order.
+
+use tidegate_data::BinsPack;
+use tidegate_memory::Ledger;
+
+use crate::help::{Block, Scratch, key, options, write_bins};
+
+#[test]
+fn blocks_come_back_as_they_were_pushed() {
+    for n_features in [1, 3, 64] {
+        for blocks in [
+            vec![],
+            vec![1],
+            vec![0, 5, 0],
+            vec![1_000, 65_536, 77],
+            vec![63, 64, 65, 1, 2],
+        ] {
+            let scratch = Scratch::numbers(2);
+            let ledger = Ledger::new(64 << 20);
+            let holder = ledger.holder("pack");
+            write_bins(&scratch.options(), n_features, &blocks, &holder);
+            let pack = BinsPack::open(&scratch.store(), key(), n_features, &holder)
+                .unwrap()
+                .unwrap();
+            let n_rows: usize = blocks.iter().sum();
+            assert_eq!(
+                (pack.n_blocks(), pack.total_rows()),
+                (blocks.len(), n_rows as u64)
+            );
+            let mut first = 0;
+            for (i, &n_rows) in blocks.iter().enumerate() {
+                assert_eq!(pack.n_rows(i), n_rows);
+                let mut read = Block::empty(n_rows, n_features);
+                pack.read_block(i, &mut read.bins, &mut read.target, &mut read.held_out)
+                    .unwrap();
+                assert!(
+                    read == Block::new(first, n_rows, n_features),
+                    "block {i} of {blocks:?}"
+                );
+                first += n_rows;
+            }
+            drop(pack);
+            assert_eq!(ledger.used(), 0);
+        }
+    }
+}
+
+#[test]
+fn several_threads_read_at_once() {
+    let scratch = Scratch::numbers(2);
+    let holder = Ledger::new(64 << 20).holder("pack");
+    let (n_features, n_rows) = (8, 4_096);
+    write_bins(&scratch.options(), n_features, &[n_rows; 40], &holder);
+    let pack = BinsPack::open(&scratch.store(), key(), n_features, &holder)
+        .unwrap()
+        .unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let pack = &pack;
+            scope.spawn(move || {
+                let mut read = Block::empty(n_rows, n_features);
+                for turn in 0..pack.n_blocks() {
+                    let block = (turn * 7 + thread * 11) % pack.n_blocks();
+                    pack.read_block(block, &mut read.bins, &mut read.target, &mut read.held_out)
+                        .unwrap();
+                    assert!(read == Block::new(block * n_rows, n_rows, n_features));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_pack_of_another_width_is_not_used() {
+    let scratch = Scratch::numbers(2);
+    let holder = Ledger::new(64 << 20).holder("pack");
+    write_bins(&scratch.options(), 4, &[100], &holder);
+    let problem = BinsPack::open(&scratch.store(), key(), 5, &holder).unwrap_err();
+    assert!(problem.to_string().contains("bins of 4 features"), "{problem}");
+    assert!(
+        BinsPack::open(&scratch.store(), key(), 5, &holder)
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn an_index_that_does_not_fit_the_budget_is_refused() {
+    let scratch = Scratch::numbers(2);
+    let holder = Ledger::new(64 << 20).holder("pack");
+    write_bins(&options(scratch.store(), key(), 0), 1, &[1; 500], &holder);
+    let tight = Ledger::new(1_000);
+    let problem = BinsPack::open(&scratch.store(), key(), 1, &tight.holder("pack")).unwrap_err();
+    assert_eq!(problem.to_string(), "no pack: the budget has no room for it");
+    assert!(
+        BinsPack::open(&scratch.store(), key(), 1, &holder)
+            .unwrap()
+            .is_some(),
+        "it stays"
+    );
+}
