@@ -10,6 +10,8 @@ use crate::{Error, Result};
 
 /// An open run store. Opening it closes runs whose supervisor was killed.
 pub struct Session {
+    /// From the root: a worker may stand elsewhere.
+    pub home: PathBuf,
     pub host: Host,
     pub store: Store,
     /// Runs that were found dead and closed.
@@ -32,11 +34,17 @@ impl Session {
             sweep(&dir.model());
         }
         Ok(Session {
+            home: std::path::absolute(home).unwrap_or_else(|_| home.into()),
             host,
             store,
             recovered,
             unrecovered,
         })
+    }
+
+    /// Where packs are kept.
+    pub fn packs(&self) -> PathBuf {
+        self.home.join("packs")
     }
 
     /// `--home`, else `TIDEGATE_HOME`, else `.tidegate` in the working folder.

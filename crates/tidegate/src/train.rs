@@ -98,6 +98,7 @@ fn start(
         checkpoint: dir.checkpoint(),
         model: dir.model(),
         resume: resume.is_some(),
+        packs: session.packs(),
     };
     let mut child = task.child().inspect_err(|error| give_up(session, &run, error))?;
     child.limit_bytes = Some(floor(budget.bytes));

@@ -32,6 +32,7 @@ pub enum Task {
         checkpoint: PathBuf,
         model: PathBuf,
         resume: bool,
+        packs: PathBuf,
     },
     Predict {
         job: PredictJob,
@@ -110,6 +111,7 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                 checkpoint,
                 model,
                 resume,
+                packs,
             } => train::train(
                 &speaker,
                 &job,
@@ -118,6 +120,7 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                     checkpoint,
                     model,
                     resume,
+                    packs,
                 },
             ),
             Task::Predict { job, budget, model } => predict::predict(&speaker, &job, budget, &model),

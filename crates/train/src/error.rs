@@ -18,6 +18,8 @@ pub enum Error {
         budget: u64,
         holders: Vec<(String, u64)>,
     },
+    #[error("the binned rows take {}, and the budget has room for {} of them", format_bytes(*needed), format_bytes(*planned))]
+    RowsDoNotFit { needed: u64, planned: u64 },
     #[error("not enough memory for {what}")]
     Memory {
         what: &'static str,
@@ -67,6 +69,10 @@ impl Error {
             Error::BudgetTooSmall { least, .. } => Some(format!(
                 "--memory {} is the least that would do",
                 megabytes(*least)
+            )),
+            Error::RowsDoNotFit { needed, planned } => Some(format!(
+                "leave out --no-pack to keep them on disk, or give {} more --memory",
+                megabytes(needed - planned)
             )),
             Error::Memory { .. } => Some("give more --memory".into()),
             Error::NoRows { .. } => {

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use tidegate_data::pack::{BinsPack, BinsWriter};
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{PassOptions, Table};
+use tidegate_data::{PassOptions, Position, Table};
 use tidegate_memory::give_freed_memory_back;
 use tidegate_train::boost::{
-    self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Plan, Resident, Settings, Shape, Trained,
+    self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Plan, Rows, Settings, Shape, Trained,
     Training,
 };
 use tidegate_train::{
@@ -37,7 +38,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
         false => None,
     };
     let plan = plan(&prepared, &features, &options)?;
-    let Some((rows, counts)) = fill(&prepared, &features, &plan)? else {
+    let Some((rows, counts)) = rows(&prepared, &features, &plan)? else {
         // Nothing is lost but the reading: the checkpoint, if there is one, is that of the run before.
         let epoch = begun.as_ref().map_or(0, Forest::n_rounds) as u32;
         speaker.say(Event::Stopped {
@@ -222,38 +223,68 @@ fn with_fixed(error: TrainError, prepared: &Prepared) -> TrainError {
     }
 }
 
-/// Bins the table; `None` when asked to stop meanwhile.
-fn fill(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Option<(Resident, RowReport)>> {
+/// Bins the table, or takes it binned from a pack; `None` when asked to stop meanwhile.
+fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Option<(Rows, RowReport)>> {
+    let (speaker, ledger) = (prepared.speaker, &prepared.ledger);
+    let all_fit = plan.resident_blocks == plan.shape.n_blocks();
+    if !all_fit && !prepared.job.train.pack {
+        return Err(TrainError::RowsDoNotFit {
+            needed: plan.bytes_of_all_rows(),
+            planned: plan.bytes(boost::ROWS),
+        }
+        .into());
+    }
+    let mut writer = None;
+    if !all_fit {
+        let options = prepared.pack_options();
+        let holder = ledger.holder("pack");
+        match BinsPack::open(&options.store, options.key, features.len(), &holder) {
+            Ok(Some(pack)) if pack.total_rows() == plan.shape.n_rows as u64 => {
+                let text = format!("using the pack {}", options.key);
+                speaker.say(Event::Notice { text });
+                let rows = Rows::from_pack(pack, plan, ledger)?;
+                return Ok(Some((rows, prepared.counted())));
+            }
+            Ok(_) => {}
+            Err(problem) => speaker.say(Event::Warning {
+                text: problem.to_string(),
+            }),
+        }
+        let made = BinsWriter::create(&options, features.len(), &holder);
+        writer = Some(made.map_err(|problem| TrainError::Data(problem.into()))?);
+    }
     let options = PassOptions {
         threads: prepared.threads,
         holdout: prepared.holdout,
         start: None,
     };
-    let (speaker, total) = (prepared.speaker, prepared.table.source.bytes());
+    let total = prepared.table.source.bytes();
     let mut rate = Rate::new();
+    let progress = |position: Position, rows| {
+        speaker.say(Event::Progress {
+            epoch: 0,
+            epochs: 0,
+            step: position.piece,
+            done_bytes: position.consumed,
+            total_bytes: Some(total),
+            rows,
+            rows_per_second: rate.at(0, rows),
+            loss: None,
+            phase: Some("encode".into()),
+        });
+        match speaker.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
     let (rows, counts) = boost::fill(
         &prepared.table,
         features,
         plan,
+        writer,
         &options,
-        &prepared.ledger,
-        |position, rows| {
-            speaker.say(Event::Progress {
-                epoch: 0,
-                epochs: 0,
-                step: position.piece,
-                done_bytes: position.consumed,
-                total_bytes: Some(total),
-                rows,
-                rows_per_second: rate.at(0, rows),
-                loss: None,
-                phase: Some("encode".into()),
-            });
-            match speaker.stop.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        },
+        ledger,
+        progress,
     )?;
     let mut report = RowReport::default();
     report.add(&counts);
@@ -263,7 +294,7 @@ fn fill(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
 /// What the trees made of each column, and what shuffling it costs where rows are held out.
 fn importance(
     forest: &Forest,
-    rows: &Resident,
+    rows: &Rows,
     seed: u64,
     threads: usize,
     ledger: &tidegate_memory::Ledger,

@@ -6,12 +6,19 @@ use tidegate_train::Checkpoint;
 use tidegate_train::linear::{self, ClassWeights, Outcome};
 use tidegate_watch::Event;
 
+use super::Rate;
 use super::relay::Relay;
 use super::train::{CHECKPOINT_EVERY, Prepared};
-use super::{Rate, runtime_bytes};
 use crate::Result;
 
-pub(super) fn train(prepared: Prepared) -> Result<()> {
+pub(super) fn train(mut prepared: Prepared) -> Result<()> {
+    // One epoch would write what nobody reads.
+    if prepared.job.train.pack && prepared.job.train.epochs > 1 {
+        let options = prepared.pack_options();
+        prepared
+            .table
+            .use_pack(options, prepared.holdout, &prepared.ledger);
+    }
     let Prepared {
         speaker,
         job,
@@ -22,9 +29,10 @@ pub(super) fn train(prepared: Prepared) -> Result<()> {
         budget,
         holdout,
         threads,
+        runtime,
         ..
     } = prepared;
-    let plan = linear::plan(&table, threads, runtime_bytes(), budget)?;
+    let plan = linear::plan(&table, threads, runtime, budget)?;
     let resume = places
         .resume
         .then(|| Checkpoint::load(&places.checkpoint))

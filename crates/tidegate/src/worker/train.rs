@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidegate_data::pack::{PackKey, PackOptions, PackStore};
 use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{EncodingPlan, FitOptions, Holdout, Purpose, Role, Source, Table};
 use tidegate_memory::{Grant, Ledger};
-use tidegate_train::Error as TrainError;
+use tidegate_train::{Error as TrainError, RowReport};
 use tidegate_watch::{EncodedColumn, Event};
 
 use super::{Speaker, THREAD_BYTES, boost, linear, runtime_bytes, sampling_ledger};
@@ -23,6 +24,8 @@ pub(super) struct Places {
     pub model: PathBuf,
     /// Whether there is a checkpoint to start from.
     pub resume: bool,
+    /// Where packs are kept.
+    pub packs: PathBuf,
 }
 
 /// A training whose table has been looked at and encoded.
@@ -38,10 +41,54 @@ pub(super) struct Prepared<'a> {
     pub fixed: [(String, u64); 2],
     pub holdout: Holdout,
     pub threads: usize,
+    /// What the program itself took when it began.
+    pub runtime: u64,
+}
+
+impl Prepared<'_> {
+    /// The pack of this table, encoded as planned. The plan tells apart what the budget may change: categories that
+    /// had to share a group.
+    pub(super) fn pack_options(&self) -> PackOptions {
+        let json = |value: serde_json::Result<Vec<u8>>| value.expect("plain data serializes");
+        let fingerprint = self.table.source.fingerprint().unwrap_or_default();
+        let parts = [
+            json(serde_json::to_vec(&self.encoding)),
+            json(serde_json::to_vec(&self.job.data)),
+            json(serde_json::to_vec(&self.job.features)),
+            json(serde_json::to_vec(&self.table.encoders.target)),
+            json(serde_json::to_vec(&(
+                fingerprint,
+                self.job.train.seed,
+                self.holdout,
+            ))),
+        ];
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        PackOptions {
+            store: PackStore::at(&self.places.packs),
+            key: PackKey::of(&parts),
+            description: format!(
+                "{}, target {}, {} columns",
+                self.job.data.name(),
+                self.job.data.target,
+                self.encoding.columns.len()
+            ),
+            n_rows: self.encoding.rows.unwrap_or(0),
+        }
+    }
+
+    /// What the fit said of the rows, where they are not read again.
+    pub(super) fn counted(&self) -> RowReport {
+        RowReport {
+            used: self.encoding.rows.unwrap_or(0),
+            held_out: self.encoding.held_out.unwrap_or(0),
+            ..RowReport::default()
+        }
+    }
 }
 
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) -> Result<()> {
     let job = Job::read(job)?;
+    let runtime = runtime_bytes();
     let sampling = sampling_ledger(budget);
     let target = job.data.target.as_str();
     let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
@@ -53,12 +100,9 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
         ModelKind::Boost | ModelKind::Auto => Purpose::Trees,
     };
     let holdout = Holdout::new(job.data.holdout, job.train.seed);
-    let threads = threads_that_fit(&table, job.threads(), budget)?;
+    let threads = threads_that_fit(&table, job.threads(), runtime, budget)?;
     let fixed = [
-        (
-            "runtime".to_string(),
-            runtime_bytes() + threads as u64 * THREAD_BYTES,
-        ),
+        ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
         ("columns".to_string(), table.columns_bytes()),
     ];
     let ledger = Ledger::new(budget);
@@ -87,6 +131,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) 
         fixed,
         holdout,
         threads,
+        runtime,
     };
     match purpose {
         Purpose::Linear => linear::train(prepared),
@@ -103,13 +148,10 @@ fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
 }
 
 /// As many threads as the first pass over the data has room for.
-fn threads_that_fit(table: &Table, threads: usize, budget: u64) -> Result<usize> {
+fn threads_that_fit(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<usize> {
     let needs = |threads: usize| {
         vec![
-            (
-                "runtime".to_string(),
-                runtime_bytes() + threads as u64 * THREAD_BYTES,
-            ),
+            ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
             ("data buffers".into(), table.pass_needs(threads).bytes()),
         ]

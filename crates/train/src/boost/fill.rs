@@ -1,30 +1,86 @@
-//! From a table to binned rows: one pass that encodes, bins and keeps.
+//! From a table to binned rows: one pass that encodes, bins, and keeps what fits; the rest goes to a pack.
 
 use std::ops::ControlFlow;
 
-use tidegate_data::{PassOptions, Position, RowCounts, Table};
-use tidegate_memory::Ledger;
+use tidegate_data::pack::{BinsPack, BinsWriter};
+use tidegate_data::{PackProblem, PassOptions, Position, RowCounts, Table};
+use tidegate_memory::{Grant, Holder, Ledger};
 
-use super::rows::Resident;
+use super::rows::{Block, BlockBuffer, Blocks, Resident, rows_bytes};
 use super::{FeatureBins, Plan, ROWS};
-use crate::Result;
+use crate::{Error, Result};
 
-/// Streams `table` once and bins its rows; `progress` hears of every piece and may end it.
+/// Binned rows, the first blocks in memory and the others in a pack.
+pub struct Rows {
+    resident: Resident,
+    pack: Option<BinsPack>,
+}
+
+impl Rows {
+    /// Reads as many blocks of a pack into memory as the plan has room for.
+    pub fn from_pack(pack: BinsPack, plan: &Plan, ledger: &Ledger) -> Result<Rows> {
+        let shape = &plan.shape;
+        let holder = ledger.holder(ROWS);
+        let mut resident = Resident::new(shape.n_rows, shape.n_features, shape.block_rows, &holder)?;
+        for block in 0..plan.resident_blocks {
+            let mut buffer = BlockBuffer::new(pack.n_rows(block), shape.n_features);
+            pack.read_block(block, &mut buffer.bins, &mut buffer.target, &mut buffer.held_out)?;
+            resident.push_block(buffer)?;
+        }
+        let all = plan.resident_blocks == pack.n_blocks();
+        Ok(Rows {
+            resident,
+            pack: (!all).then_some(pack),
+        })
+    }
+}
+
+impl Blocks for Rows {
+    fn n_blocks(&self) -> usize {
+        self.pack
+            .as_ref()
+            .map_or(self.resident.n_blocks(), BinsPack::n_blocks)
+    }
+
+    fn n_rows(&self, block: usize) -> usize {
+        match &self.pack {
+            Some(pack) => pack.n_rows(block),
+            None => self.resident.n_rows(block),
+        }
+    }
+
+    fn n_features(&self) -> usize {
+        self.resident.n_features()
+    }
+
+    fn block<'b>(&'b self, block: usize, buffer: &'b mut BlockBuffer) -> Result<Block<'b>> {
+        match &self.pack {
+            Some(pack) if block >= self.resident.n_blocks() => {
+                let BlockBuffer {
+                    bins,
+                    target,
+                    held_out,
+                } = buffer;
+                pack.read_block(block, bins, target, held_out)?;
+                Ok(buffer.block(pack.n_rows(block), pack.n_features()))
+            }
+            _ => self.resident.block(block, buffer),
+        }
+    }
+}
+
+/// Streams `table` once and bins its rows. Blocks beyond those that the plan keeps in memory are read from the pack
+/// that `writer` makes of all of them. `progress` hears of every piece and may end it.
 pub fn fill(
     table: &Table,
     features: &[FeatureBins],
     plan: &Plan,
+    writer: Option<BinsWriter>,
     options: &PassOptions,
     ledger: &Ledger,
     mut progress: impl FnMut(Position, u64) -> ControlFlow<()>,
-) -> Result<(Resident, RowCounts)> {
-    let shape = &plan.shape;
-    let mut rows = Resident::new(
-        shape.n_rows,
-        shape.n_features,
-        shape.block_rows,
-        &ledger.holder(ROWS),
-    )?;
+) -> Result<(Rows, RowCounts)> {
+    let mut filling = Filling::new(plan, writer, &ledger.holder(ROWS))?;
     let mut n_rows = 0;
     let counts = table.pass(
         options,
@@ -38,11 +94,109 @@ pub fn fill(
         },
         |batch, bins, position| -> Result<ControlFlow<()>> {
             for (row, bins) in batch.rows().zip(bins.chunks_exact(features.len())) {
-                rows.push(bins, row.target as f32, row.held_out)?;
+                filling.push(bins, row.target as f32, row.held_out)?;
             }
             n_rows += batch.n_rows() as u64;
             Ok(progress(position, n_rows))
         },
     )?;
-    Ok((rows, counts))
+    Ok((filling.finish()?, counts))
+}
+
+/// Rows on their way into blocks.
+struct Filling {
+    resident: Resident,
+    keep: usize,
+    block_rows: usize,
+    writer: Option<BinsWriter>,
+    /// The block under way.
+    current: BlockBuffer,
+    #[expect(dead_code, reason = "held for its drop")]
+    grant: Grant,
+}
+
+impl Filling {
+    fn new(plan: &Plan, writer: Option<BinsWriter>, holder: &Holder) -> Result<Filling> {
+        let shape = &plan.shape;
+        let all = plan.resident_blocks == shape.n_blocks();
+        // Where all blocks stay, the one under way is one of them.
+        let bytes = if all {
+            0
+        } else {
+            rows_bytes(shape.block_rows.min(shape.n_rows), shape.n_features)
+        };
+        let grant = holder
+            .try_grant(bytes)
+            .map_err(|source| Error::Memory { what: ROWS, source })?;
+        Ok(Filling {
+            resident: Resident::new(shape.n_rows, shape.n_features, shape.block_rows, holder)?,
+            keep: plan.resident_blocks,
+            block_rows: shape.block_rows,
+            writer,
+            current: BlockBuffer::default(),
+            grant,
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, bins: &[u8], target: f32, held_out: bool) -> Result<()> {
+        let stays = self.writer.is_none() || self.resident.n_blocks() < self.keep || self.resident.has_room();
+        if stays {
+            self.resident.push(bins, target, held_out)?;
+            if !self.resident.has_room() {
+                self.write_last()?;
+            }
+            return Ok(());
+        }
+        self.current.bins.extend_from_slice(bins);
+        self.current.target.push(target);
+        self.current.held_out.push(u8::from(held_out));
+        if self.current.target.len() == self.block_rows {
+            self.write_current()?;
+        }
+        Ok(())
+    }
+
+    /// Packs the last block that stays in memory.
+    fn write_last(&mut self) -> Result<()> {
+        if let (Some(writer), Some(block)) = (&mut self.writer, self.resident.last()) {
+            writer
+                .push_block(&block.bins, &block.target, &block.held_out)
+                .map_err(no_pack)?;
+        }
+        Ok(())
+    }
+
+    fn write_current(&mut self) -> Result<()> {
+        let BlockBuffer {
+            bins,
+            target,
+            held_out,
+        } = &mut self.current;
+        if let Some(writer) = &mut self.writer {
+            writer.push_block(bins, target, held_out).map_err(no_pack)?;
+        }
+        bins.clear();
+        target.clear();
+        held_out.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Rows> {
+        if self.resident.has_room() {
+            self.write_last()?;
+        }
+        if !self.current.target.is_empty() {
+            self.write_current()?;
+        }
+        let pack = self.writer.map(BinsWriter::finish).transpose().map_err(no_pack)?;
+        Ok(Rows {
+            resident: self.resident,
+            pack,
+        })
+    }
+}
+
+fn no_pack(problem: PackProblem) -> Error {
+    Error::Data(problem.into())
 }

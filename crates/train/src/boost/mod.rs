@@ -36,7 +36,7 @@ mod xgboost;
 
 pub use bins::{FeatureBins, MAX_CUTS};
 pub use checkpoint::{Settings, load_checkpoint, save_checkpoint};
-pub use fill::fill;
+pub use fill::{Rows, fill};
 pub use forest::{Forest, Importance, Tree};
 pub use objective::{Objective, predictions};
 pub use options::{Growth, Options};

@@ -71,6 +71,11 @@ impl Plan {
         self.holders.iter().map(|(_, bytes)| bytes).sum()
     }
 
+    /// What all rows would take in memory.
+    pub fn bytes_of_all_rows(&self) -> u64 {
+        rows_bytes(self.shape.n_rows, self.shape.n_features)
+    }
+
     /// What a holder is planned to take.
     pub fn bytes(&self, holder: &str) -> u64 {
         let found = self.holders.iter().find(|(name, _)| name == holder);

@@ -121,6 +121,29 @@ impl Resident {
         Ok(())
     }
 
+    /// Appends a whole block.
+    pub fn push_block(&mut self, block: BlockBuffer) -> Result<()> {
+        let n_rows = block.target.len();
+        self.grant
+            .try_grow(rows_bytes(n_rows, self.n_features))
+            .map_err(refused)?;
+        self.expected = self.expected.saturating_sub(n_rows);
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    /// The last block, full or not.
+    pub(super) fn last(&self) -> Option<&BlockBuffer> {
+        self.blocks.last()
+    }
+
+    /// Whether the last block has been begun and is not full.
+    pub(super) fn has_room(&self) -> bool {
+        self.blocks
+            .last()
+            .is_some_and(|block| block.target.len() < self.block_rows)
+    }
+
     fn begin_block(&mut self) -> Result<()> {
         // Rows beyond those expected come in whole blocks.
         let n_rows = match self.expected {
