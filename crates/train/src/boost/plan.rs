@@ -203,8 +203,8 @@ impl Plan {
 
 /// A block's first row, rows and losses.
 const BLOCK_BYTES: u64 = 64;
-/// A node of a tree in its flat arrays.
-const NODE_BYTES: u64 = 30;
+/// A node of a tree in its flat arrays, in those of the copy that is kept at the end, and as it is walked.
+const NODE_BYTES: u64 = 30 + 30 + 24;
 
 fn trees_bytes(options: &Options) -> u64 {
     let n_trees = (options.trees * options.objective.n_outputs()) as u64;

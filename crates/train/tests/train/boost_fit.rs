@@ -76,7 +76,13 @@ fn a_tree_fits_a_step_function_exactly() {
 #[test]
 fn missing_values_go_the_way_that_was_learned() {
     for (missing, low) in [(5.0, -1.0), (-1.0, -1.0), (2.0, 2.0)] {
-        let x = |i: usize| if i % 3 == 0 { f32::NAN } else { (i % 10) as f32 };
+        let x = |i: usize| {
+            if i.is_multiple_of(3) {
+                f32::NAN
+            } else {
+                (i % 10) as f32
+            }
+        };
         let of = move |row: &[f32]| match row[0] {
             x if x.is_nan() => missing,
             x if x < 5.0 => low,
@@ -96,7 +102,7 @@ fn missing_values_go_the_way_that_was_learned() {
 #[test]
 fn missing_values_can_stand_alone() {
     let x = |i: usize| {
-        if i % 4 == 0 {
+        if i.is_multiple_of(4) {
             f32::NAN
         } else {
             uniform(3, i) as f32
