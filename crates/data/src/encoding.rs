@@ -269,6 +269,7 @@ fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wis
                 (Some(Encoding::Ordinal), Some(Order::Target)) => Some(1),
                 _ => None,
             },
+            few: column.few,
         },
         _ => Wish::Numbers {
             quantiles: purpose == Purpose::Trees || options.needs_quantiles(),

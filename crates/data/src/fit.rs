@@ -31,6 +31,9 @@ pub struct FitOptions {
 /// Folds of out-of-fold encodings, unless a column asks for another number.
 pub(crate) const FOLDS: u8 = 5;
 
+/// The table of a column with few categories.
+const FEW_BYTES: u64 = 1 << 20;
+
 /// What a pass over the training rows says about a table.
 #[derive(Debug)]
 pub(crate) struct Fitted {
@@ -93,6 +96,8 @@ pub(crate) enum Wish {
     /// Categories with so many folds of target sums; none of them where rows are only counted.
     Categories {
         folds: Option<u8>,
+        /// They need little room.
+        few: bool,
     },
     Texts(TextOptions),
 }
@@ -134,17 +139,24 @@ impl Table {
     /// Streams the table once and fits the columns that feed the model, each as it wishes.
     pub(crate) fn fit(&self, wishes: &[Wish], options: &FitOptions, ledger: &Ledger) -> Result<Fitted> {
         let mut grant = ledger.holder("encoders").try_grant(0)?;
-        let n_tables = wishes
+        let many = |wish: &&Wish| matches!(wish, Wish::Categories { few: false, .. });
+        let few = wishes
             .iter()
-            .filter(|wish| matches!(wish, Wish::Categories { .. }))
-            .count();
-        let table_bytes = (options.bytes / n_tables.max(1) as u64) as usize;
+            .filter(|wish| matches!(wish, Wish::Categories { few: true, .. }))
+            .count() as u64;
+        // What columns with few categories leave is for the others.
+        let small = FEW_BYTES.min(options.bytes / (2 * few.max(1)));
+        let large = (options.bytes - few * small) / (wishes.iter().filter(many).count().max(1) as u64);
+        let table_bytes = |wish: &Wish| match wish {
+            Wish::Categories { few: true, .. } => small as usize,
+            _ => large as usize,
+        };
         let target = &self.encoders.target;
         let mut fitted = Fitted {
             counts: RowCounts::default(),
             columns: wishes
                 .iter()
-                .map(|wish| wish.start(target, table_bytes))
+                .map(|wish| wish.start(target, table_bytes(wish)))
                 .collect(),
             target: Moments::default(),
             classes: vec![0; target.labels().len()],
@@ -307,7 +319,7 @@ impl Wish {
                 times: Times::default(),
                 quantiles: Quantiles::default(),
             },
-            Wish::Categories { folds } => {
+            Wish::Categories { folds, .. } => {
                 let targets = match target.task() {
                     Task::Regression => Targets::Number,
                     Task::Binary | Task::Multiclass => Targets::Classes {

@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sketch::hash::mix;
+
 /// A deterministic share of the rows, the same in every epoch and for any number of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Holdout {
     seed: u64,
-    threshold: u64,
+    /// Rows whose hash is from `start` on, and less than `length` beyond, are held out.
+    start: u64,
+    length: u64,
 }
 
 impl Holdout {
@@ -14,28 +18,36 @@ impl Holdout {
     pub fn new(share: f64, seed: u64) -> Holdout {
         Holdout {
             seed,
-            threshold: (share.clamp(0.0, 1.0) * 2f64.powi(64)) as u64,
+            start: 0,
+            length: (share.clamp(0.0, 1.0) * 2f64.powi(64)) as u64,
+        }
+    }
+
+    /// Holds out one of so many folds, from 0. Every row is in one of them.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such fold.
+    pub fn fold(fold: u32, folds: u32, seed: u64) -> Holdout {
+        assert!(fold < folds, "fold {fold} of {folds}");
+        let bound = |i: u32| ((u128::from(i) << 64) / u128::from(folds)).min(u128::from(u64::MAX)) as u64;
+        Holdout {
+            seed,
+            start: bound(fold),
+            // The last fold reaches to the very end.
+            length: (bound(fold + 1) - bound(fold)).saturating_add(u64::from(fold + 1 == folds)),
         }
     }
 
     pub fn is_none(&self) -> bool {
-        self.threshold == 0
+        self.length == 0
     }
 
     /// Whether the row that starts on this line is held out.
     #[inline]
     pub fn contains(&self, line: u64) -> bool {
-        mix(line.wrapping_add(mix(self.seed))) < self.threshold
+        mix(line.wrapping_add(mix(self.seed))).wrapping_sub(self.start) < self.length
     }
-}
-
-/// The finalizer of SplitMix64: every input bit reaches every output bit.
-#[inline]
-fn mix(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]
@@ -48,6 +60,16 @@ mod tests {
             let holdout = Holdout::new(share, seed);
             let held = (0..100_000).filter(|&line| holdout.contains(line)).count() as f64;
             assert!((held / 100_000.0 - share).abs() < 0.005, "{share}: {held}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_in_one_fold() {
+        for folds in [2, 3, 7] {
+            let all: Vec<Holdout> = (0..folds).map(|fold| Holdout::fold(fold, folds, 5)).collect();
+            for line in (0..10_000).chain([u64::MAX]) {
+                assert_eq!(all.iter().filter(|fold| fold.contains(line)).count(), 1, "{line}");
+            }
         }
     }
 

@@ -50,6 +50,8 @@ pub struct TableColumn {
     pub missing_share: f64,
     /// Words of a value on average.
     pub words: f64,
+    /// The sample shows all of its few values many times over.
+    pub few: bool,
 }
 
 /// A source and the way its rows become batches.
@@ -106,6 +108,7 @@ impl Table {
                 judged: said_or_judged(look, options, profile.complete),
                 missing_share: look.missing as f64 / rows as f64,
                 words: look.words as f64 / look.text.max(1) as f64,
+                few: look.n_distinct().is_some_and(|n| n * 10 <= look.values()),
             })
         };
         let names = source.columns().iter().map(|column| column.name.as_str());

@@ -121,6 +121,7 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                     model,
                     resume,
                     packs,
+                    keep: true,
                 },
             ),
             Task::Predict { job, budget, model } => predict::predict(&speaker, &job, budget, &model),

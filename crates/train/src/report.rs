@@ -42,6 +42,9 @@ pub struct Report {
     /// What the trees made of each encoded column, the most gain first; empty for other models.
     #[serde(default)]
     pub importance: Vec<FeatureImportance>,
+    /// Of a cross-validation: the metrics of each fold.
+    #[serde(default)]
+    pub folds: Vec<Vec<Metric>>,
 }
 
 /// How much a forest relies on an encoded column.
@@ -99,6 +102,26 @@ impl Report {
             source,
         })?;
         serde_json::from_slice(&text).map_err(|error| damaged(&path, &error.to_string()))
+    }
+
+    /// Mean and deviation of each metric over the folds of a cross-validation.
+    pub fn over_folds(&self) -> Vec<(String, f64, f64)> {
+        let Some(first) = self.folds.first() else {
+            return Vec::new();
+        };
+        let summary = |metric: &Metric| {
+            let of_fold = |fold: &Vec<Metric>| {
+                fold.iter()
+                    .find(|other| other.name == metric.name)
+                    .map(|m| m.value)
+            };
+            let values: Vec<f64> = self.folds.iter().filter_map(of_fold).collect();
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            (metric.name.clone(), mean, (squares / (n - 1.0).max(1.0)).sqrt())
+        };
+        first.iter().map(summary).collect()
     }
 
     /// The quality that the rows held out showed.

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sketch::hash::mix;
+
 /// How much of a source to use: `0.1`, `10%` or `100000` rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -75,15 +77,6 @@ fn hash(key: u64, seed: u64) -> u64 {
     // Another start than those of the holdout and the folds, so that the same seed gives unrelated draws.
     const START: u64 = 0x5a3b_1e5a_3b1e_5a3b;
     mix(key.wrapping_add(mix(seed ^ START)))
-}
-
-/// The finalizer of SplitMix64: every input bit reaches every output bit.
-#[inline]
-fn mix(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 /// Finds the sample of exactly so many rows by looking at all of them, in memory that does not depend on their

@@ -31,7 +31,7 @@ pub fn fold(line: u64, seed: u64, folds: u8) -> u8 {
 
 /// The finalizer of SplitMix64: every input bit reaches every output bit.
 #[inline]
-pub(super) fn mix(mut x: u64) -> u64 {
+pub fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

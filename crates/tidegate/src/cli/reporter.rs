@@ -26,6 +26,8 @@ pub(super) struct Reporter {
     /// Metrics of the epoch that has just ended, said together.
     metrics: Vec<(String, f64)>,
     epochs: u32,
+    /// What is being done, by its first word: what is left of it is guessed from its own start.
+    stage: String,
     /// Progress and warnings only.
     quiet: bool,
 }
@@ -53,6 +55,7 @@ impl Reporter {
             budget: 0,
             metrics: Vec::new(),
             epochs: 0,
+            stage: String::new(),
             quiet,
         }
     }
@@ -166,6 +169,11 @@ impl Reporter {
                     self.epoch = *epoch;
                 }
                 let name = phase.clone().unwrap_or_else(|| format!("epoch {epoch}/{epochs}"));
+                let stage = name.split(' ').next().unwrap_or_default();
+                if stage != self.stage {
+                    self.stage = stage.into();
+                    self.epoch_started = Instant::now();
+                }
                 self.progress(
                     &name,
                     *done_bytes,

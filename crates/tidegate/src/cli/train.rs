@@ -278,8 +278,17 @@ pub(super) fn report(
 /// The result as a person reads it.
 fn print_trained(trained: &Trained) {
     let (run, report) = (&trained.run, &trained.report);
-    let settled = if report.converged { ", settled" } else { "" };
-    let epochs = counted(report.epochs.into(), "epoch");
+    let what = if run.model.as_deref() == Some("boost") {
+        "tree"
+    } else {
+        "epoch"
+    };
+    let settled = match (&report.early_stop, report.converged) {
+        (Some(stop), _) => format!(", the best of {}", stop.epochs),
+        (None, true) => ", settled".into(),
+        (None, false) => String::new(),
+    };
+    let epochs = counted(report.epochs.into(), what);
     say!(
         "trained on {} in {}: {epochs}{settled}",
         counted(report.rows.used - report.rows.held_out, "row"),
@@ -288,11 +297,23 @@ fn print_trained(trained: &Trained) {
     let left_out = [
         (report.rows.bad, "bad"),
         (report.rows.without_target, "without a target"),
+        (report.rows.not_asked, "not asked for"),
     ];
     for (n, what) in left_out.iter().filter(|(n, _)| *n > 0) {
         say!("  left out {}: {what}", counted(*n, "row"));
     }
-    if report.metrics.is_empty() {
+    if !report.folds.is_empty() {
+        say!("  over {} folds:", report.folds.len());
+        let row = |(name, mean, deviation): (String, f64, f64)| {
+            vec![
+                metric_name(&name),
+                figure(mean),
+                format!("± {}", figure(deviation)),
+            ]
+        };
+        let rows: Vec<Vec<String>> = report.over_folds().into_iter().map(row).collect();
+        columns(&rows).iter().for_each(|line| say!("    {line}"));
+    } else if report.metrics.is_empty() {
         say!(
             "  no rows were held out: the training loss is {}",
             figure(report.training_loss)

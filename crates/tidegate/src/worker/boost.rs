@@ -22,7 +22,8 @@ use super::relay::Relay;
 use super::train::{CHECKPOINT_EVERY, Prepared};
 use crate::{ClassWeights, Growth as AskedGrowth, Job, Result};
 
-pub(super) fn train(mut prepared: Prepared) -> Result<()> {
+/// The model and its report; `None` when asked to stop, which is said.
+pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     let (speaker, places) = (prepared.speaker, prepared.places);
     let features: Vec<FeatureBins> = std::mem::take(&mut prepared.encoding.cuts)
         .into_iter()
@@ -46,7 +47,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
             step: 0,
             checkpoint: begun.is_some(),
         });
-        return Ok(());
+        return Ok(None);
     };
     prepared.table.release_folds();
     give_freed_memory_back();
@@ -90,7 +91,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
             rows: round.round as u64 * n_rows,
             loss: Some(round.held_out_loss.unwrap_or(round.training_loss)),
         });
-        if saved.elapsed() >= CHECKPOINT_EVERY {
+        if places.keep && saved.elapsed() >= CHECKPOINT_EVERY {
             saved = Instant::now();
             match boost::save_checkpoint(&places.checkpoint, &settings, round.forest) {
                 Ok(()) => relay.tell(Told::Checkpoint {
@@ -111,13 +112,17 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
     match outcome {
         Outcome::Stopped(forest) => {
             let epoch = forest.n_rounds() as u32;
-            let kept = boost::save_checkpoint(&places.checkpoint, &settings, &forest);
+            let kept = match places.keep {
+                true => boost::save_checkpoint(&places.checkpoint, &settings, &forest).map(|()| true),
+                false => Ok(false),
+            };
             speaker.say(Event::Stopped {
                 epoch,
                 step: epoch.into(),
-                checkpoint: kept.is_ok(),
+                checkpoint: matches!(kept, Ok(true)),
             });
             kept?;
+            Ok(None)
         }
         Outcome::Done(trained) => {
             let importance = importance(&trained.forest, &rows, job.train.seed, plan.threads, &ledger)?;
@@ -127,11 +132,9 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
                 encoders: table.encoders.clone(),
                 learned: Learned::Boost(trained.forest),
             };
-            model.save(&places.model, &report)?;
-            relay.done(&report, places);
+            Ok(Some((model, report)))
         }
     }
-    Ok(())
 }
 
 fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
@@ -338,6 +341,7 @@ fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<Fea
         training_loss: trained.training_loss,
         weights: Vec::new(),
         importance,
+        folds: Vec::new(),
     };
     report.with_quality(trained.quality.clone())
 }

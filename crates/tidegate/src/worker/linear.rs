@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use tidegate_train::Checkpoint;
 use tidegate_train::linear::{self, ClassWeights, Outcome};
+use tidegate_train::{Checkpoint, Model, Report};
 use tidegate_watch::Event;
 
 use super::Rate;
@@ -11,7 +11,8 @@ use super::relay::Relay;
 use super::train::{CHECKPOINT_EVERY, Prepared};
 use crate::Result;
 
-pub(super) fn train(mut prepared: Prepared) -> Result<()> {
+/// The model and its report; `None` when asked to stop, which is said.
+pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     // One epoch would write what nobody reads.
     if prepared.job.train.pack && prepared.job.train.epochs > 1 {
         let options = prepared.pack_options();
@@ -48,7 +49,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
         class_counts: (!encoding.classes.is_empty()).then(|| encoding.classes.clone()),
         patience: job.train.patience,
         holdout,
-        checkpoint: Some(places.checkpoint.clone()),
+        checkpoint: places.keep.then(|| places.checkpoint.clone()),
         checkpoint_every: CHECKPOINT_EVERY,
     };
     let mut relay = Relay {
@@ -70,16 +71,14 @@ pub(super) fn train(mut prepared: Prepared) -> Result<()> {
         &mut sink,
     )?;
     match outcome {
-        Outcome::Done(done) => {
-            let (model, report) = *done;
-            model.save(&places.model, &report)?;
-            relay.done(&report, places);
+        Outcome::Done(done) => Ok(Some(*done)),
+        Outcome::Stopped { epoch, checkpoint } => {
+            speaker.say(Event::Stopped {
+                epoch,
+                step: 0,
+                checkpoint,
+            });
+            Ok(None)
         }
-        Outcome::Stopped { epoch, checkpoint } => speaker.say(Event::Stopped {
-            epoch,
-            step: 0,
-            checkpoint,
-        }),
     }
-    Ok(())
 }

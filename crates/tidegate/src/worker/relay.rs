@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use tidegate_data::Table;
 use tidegate_memory::Ledger;
-use tidegate_train::{Event as Told, Report};
-use tidegate_watch::{Done, Event};
+use tidegate_train::Event as Told;
+use tidegate_watch::Event;
 
-use super::train::Places;
 use super::{Rate, Speaker};
 use crate::Error;
 
@@ -60,7 +59,9 @@ impl Relay<'_> {
                 rows,
                 loss,
             } => {
-                let rows_per_second = self.rate.at(epoch, rows);
+                let trees = self.kind == "boost";
+                // Trees go over the same rows again and again: their rate is one of all rows so far.
+                let rows_per_second = self.rate.at(if trees { 1 } else { epoch }, rows);
                 self.speaker.say(Event::Progress {
                     epoch,
                     epochs,
@@ -70,7 +71,7 @@ impl Relay<'_> {
                     rows,
                     rows_per_second,
                     loss,
-                    phase: None,
+                    phase: trees.then(|| format!("tree {epoch}/{epochs}")),
                 });
             }
             Told::Epoch { epoch, loss, metrics } => {
@@ -91,22 +92,5 @@ impl Relay<'_> {
                 bytes: None,
             }),
         }
-    }
-
-    /// The model is saved: says so, and tidies up.
-    pub(super) fn done(&self, report: &Report, places: &Places) {
-        // The model says it all now; a checkpoint that stays is only untidy.
-        let _ = std::fs::remove_dir_all(&places.checkpoint);
-        self.speaker.ledger(self.ledger);
-        let first = report.metrics.first();
-        self.speaker.say(Event::Done(Done {
-            model: Some(self.kind.into()),
-            rows: Some(report.rows.used),
-            data_bytes: Some(self.table.source.bytes()),
-            metric_name: first.map(|metric| metric.name.clone()),
-            metric_value: first.map(|metric| metric.value),
-            baseline_value: first.and_then(|metric| metric.baseline),
-            ..Done::default()
-        }));
     }
 }

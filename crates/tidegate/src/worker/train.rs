@@ -7,8 +7,8 @@ use tidegate_data::pack::{PackKey, PackOptions, PackStore};
 use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{EncodingPlan, FitOptions, Holdout, Purpose, Role, Source, Table};
 use tidegate_memory::{Grant, Ledger};
-use tidegate_train::{Error as TrainError, RowReport};
-use tidegate_watch::{EncodedColumn, Event};
+use tidegate_train::{Error as TrainError, Metric, Model, Report, RowReport};
+use tidegate_watch::{Done, EncodedColumn, Event};
 
 use super::{Speaker, THREAD_BYTES, boost, linear, runtime_bytes, sampling_ledger};
 use crate::{Job, ModelKind, Result};
@@ -26,6 +26,8 @@ pub(super) struct Places {
     pub resume: bool,
     /// Where packs are kept.
     pub packs: PathBuf,
+    /// Whether checkpoints are kept: the models of a cross-validation are not taken up again.
+    pub keep: bool,
 }
 
 /// A training whose table has been looked at and encoded.
@@ -86,56 +88,132 @@ impl Prepared<'_> {
     }
 }
 
-pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, places: Places) -> Result<()> {
+pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Places) -> Result<()> {
     let job = Job::read(job)?;
-    let runtime = runtime_bytes();
-    let sampling = sampling_ledger(budget);
-    let target = job.data.target.as_str();
-    let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
-    let mut table = Table::open(source, target, &job.table_options()?, &sampling)?;
-    let (kind, why) = choose(&job, &table);
-    describe(speaker, &table, kind, &why);
-    let purpose = match kind {
-        ModelKind::Linear => Purpose::Linear,
-        ModelKind::Boost | ModelKind::Auto => Purpose::Trees,
-    };
-    let holdout = Holdout::new(job.data.holdout, job.train.seed);
-    let threads = threads_that_fit(&table, job.threads(), runtime, budget)?;
-    let fixed = [
-        ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
-        ("columns".to_string(), table.columns_bytes()),
-    ];
-    let ledger = Ledger::new(budget);
-    let _held = fixed
-        .iter()
-        .map(|(name, bytes)| hold(&ledger, name, *bytes))
-        .collect::<Result<Vec<Grant>>>()?;
-    let free = ledger.free().saturating_sub(table.pass_needs(threads).bytes());
-    let options = FitOptions {
-        threads,
-        holdout,
-        seed: job.train.seed,
-        // Half of what is left: the model and its buffers come later and need room too.
-        bytes: free / 2,
-    };
-    let encoding = table.fit_encoders(purpose, &options, &ledger)?;
-    tell(speaker, &encoding);
-    let prepared = Prepared {
+    let site = Site {
         speaker,
         job: &job,
-        places: &places,
-        table,
-        encoding,
-        ledger,
         budget,
-        fixed,
-        holdout,
-        threads,
-        runtime,
+        runtime: runtime_bytes(),
     };
-    match purpose {
-        Purpose::Linear => linear::train(prepared),
-        Purpose::Trees => boost::train(prepared),
+    let seed = job.train.seed;
+    let mut folds: Vec<Vec<Metric>> = Vec::new();
+    let n_folds = job.train.folds.unwrap_or(0);
+    for fold in 0..n_folds {
+        places.keep = false;
+        let text = format!("fold {} of {n_folds}", fold + 1);
+        speaker.say(Event::Notice { text });
+        let resume = std::mem::replace(&mut places.resume, false);
+        let trained = site.train(&places, Holdout::fold(fold, n_folds, seed), fold == 0)?;
+        places.resume = resume;
+        let Some((_, report)) = trained else { return Ok(()) };
+        folds.push(report.metrics);
+    }
+    places.keep = true;
+    let holdout = match n_folds {
+        0 => Holdout::new(job.data.holdout, seed),
+        _ => {
+            let text = "all folds are judged: the model itself learns from all rows".into();
+            speaker.say(Event::Notice { text });
+            Holdout::new(0.0, seed)
+        }
+    };
+    let Some((model, mut report)) = site.train(&places, holdout, n_folds == 0)? else {
+        return Ok(());
+    };
+    report.folds = folds;
+    model.save(&places.model, &report)?;
+    // The model says it all now; a checkpoint that stays is only untidy.
+    let _ = std::fs::remove_dir_all(&places.checkpoint);
+    let headline = report
+        .metrics
+        .first()
+        .map(|metric| (metric.name.clone(), metric.value, metric.baseline));
+    let headline = headline.or_else(|| {
+        report
+            .over_folds()
+            .into_iter()
+            .next()
+            .map(|(name, mean, _)| (name, mean, None))
+    });
+    speaker.say(Event::Done(Done {
+        model: Some(model.learned.kind().into()),
+        rows: Some(report.rows.used),
+        metric_name: headline.as_ref().map(|(name, ..)| name.clone()),
+        metric_value: headline.as_ref().map(|(_, value, _)| *value),
+        baseline_value: headline.and_then(|(.., baseline)| baseline),
+        ..Done::default()
+    }));
+    Ok(())
+}
+
+/// What all trainings of a job have in common.
+struct Site<'a> {
+    speaker: &'a Speaker,
+    job: &'a Job,
+    budget: u64,
+    /// What the program itself took when it began.
+    runtime: u64,
+}
+
+impl Site<'_> {
+    /// Trains one model; `None` when asked to stop. Says what columns become where `told`.
+    fn train(&self, places: &Places, holdout: Holdout, told: bool) -> Result<Option<(Model, Report)>> {
+        let Site {
+            speaker,
+            job,
+            budget,
+            runtime,
+        } = *self;
+        let sampling = sampling_ledger(budget);
+        let target = job.data.target.as_str();
+        let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
+        let mut table = Table::open(source, target, &job.table_options()?, &sampling)?;
+        let (kind, why) = choose(job, &table);
+        if told {
+            describe(speaker, &table, kind, &why);
+        }
+        let purpose = match kind {
+            ModelKind::Linear => Purpose::Linear,
+            ModelKind::Boost | ModelKind::Auto => Purpose::Trees,
+        };
+        let threads = threads_that_fit(&table, job.threads(), runtime, budget)?;
+        let fixed = [
+            ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
+            ("columns".to_string(), table.columns_bytes()),
+        ];
+        let ledger = Ledger::new(budget);
+        let held = fixed.iter().map(|(name, bytes)| hold(&ledger, name, *bytes));
+        let _held = held.collect::<Result<Vec<Grant>>>()?;
+        let free = ledger.free().saturating_sub(table.pass_needs(threads).bytes());
+        let options = FitOptions {
+            threads,
+            holdout,
+            seed: job.train.seed,
+            // Half of what is left: the model and its buffers come later and need room too.
+            bytes: free / 2,
+        };
+        let encoding = table.fit_encoders(purpose, &options, &ledger)?;
+        if told {
+            tell(speaker, &encoding);
+        }
+        let prepared = Prepared {
+            speaker,
+            job,
+            places,
+            table,
+            encoding,
+            ledger,
+            budget,
+            fixed,
+            holdout,
+            threads,
+            runtime,
+        };
+        match purpose {
+            Purpose::Linear => linear::train(prepared),
+            Purpose::Trees => boost::train(prepared),
+        }
     }
 }
 

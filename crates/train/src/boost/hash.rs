@@ -1,5 +1,7 @@
 //! Random numbers as a pure function of the seed, the tree and the row, so that no order of work changes them.
 
+pub(super) use tidegate_data::sketch::hash::mix;
+
 /// What a random number is for; each purpose has its own stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
@@ -7,14 +9,6 @@ pub(super) enum Purpose {
     Rows = 2,
     Columns = 3,
     Permutation = 4,
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-pub(super) fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }
 
 /// A number for each (seed, index, purpose), such as a tree's.

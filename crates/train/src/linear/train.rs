@@ -448,6 +448,7 @@ impl Training<'_, '_> {
             training_loss: self.mean_loss().unwrap_or(f64::NAN),
             weights: largest_weights(&self.table.encoders, &chosen.weights),
             importance: Vec::new(),
+            folds: Vec::new(),
         };
         report.with_quality(chosen.quality.clone())
     }
