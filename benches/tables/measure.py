@@ -13,15 +13,18 @@ took, and the smallest of the three what it needs.
 import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import time
 
 LOOK = 0.05
+# A command that takes longer hangs: the slowest peer takes minutes.
+LIMIT = 3600
 
 
 class Failed(Exception):
-    """The command ended with an error; the last line that it wrote."""
+    """The command ended with an error; what it said."""
 
 
 def run(command):
@@ -29,11 +32,13 @@ def run(command):
     command = [str(word) for word in command]
     with cgroup() as group, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         started, heap = time.perf_counter(), 0
-        process = subprocess.Popen(command, stdout=out, stderr=errors, preexec_fn=lambda: group and enter(group))
+        process = subprocess.Popen(command, stdout=out, stderr=errors, start_new_session=True, preexec_fn=lambda: group and enter(group))
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
+            if time.perf_counter() - started > LIMIT:
+                os.killpg(process.pid, signal.SIGKILL)
             heap = max(heap, anonymous(group))
             time.sleep(LOOK)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -41,10 +46,15 @@ def run(command):
         out.seek(0)
         errors.seek(0)
         if process.returncode != 0:
-            lines = [line for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
-            raise Failed(lines[-1].strip() if lines else f"ended with {process.returncode}")
+            raise Failed(reason(errors.read().decode(errors="replace")) or f"ended with {process.returncode} after {seconds:.0f} s")
         peaks = dict(group=group_peak(group), resident=usage.ru_maxrss * 1024, heap=heap or None)
         return out.read().decode(), dict(seconds=seconds, peaks=peaks)
+
+
+def reason(text):
+    """Tidegate's line that begins with `error`, or the last one, where Python names the exception."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith("error")), lines[-1] if lines else "")
 
 
 def need(peaks):

@@ -7,11 +7,11 @@ issues were measured. The boosting peers read what `prepare` wrote, whose time a
 """
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -80,17 +80,15 @@ def vowpal(folder, out, piped):
     train.unlink(missing_ok=True)
     started = time.perf_counter()
     if piped:
-        import os
-
         os.mkfifo(train)
-        converter = threading.Thread(target=to_vw, args=(folder / "train.csv", train))
-        converter.start()
-    else:
-        to_vw(folder / "train.csv", train)
+    converter = to_vw(folder / "train.csv", train)
+    if not piped:
+        finish(converter)
     converted = since(started)
     vowpalwabbit.Workspace(d=str(train), loss_function="logistic", b=18, f=str(model), quiet=True).finish()
+    finish(converter)
     seconds = since(started)
-    to_vw(folder / "test.csv", test)
+    finish(to_vw(folder / "test.csv", test))
     scores = work / "scores.txt"
     vowpalwabbit.Workspace(d=str(test), t=True, i=str(model), p=str(scores), link="logistic", quiet=True).finish()
     np.save(out, np.loadtxt(scores))
@@ -99,9 +97,14 @@ def vowpal(folder, out, piped):
 
 
 def to_vw(source, destination):
+    """Starts the conversion. The shell opens the destination: here, a pipe would wait for its reader and block it."""
     awk = shutil.which("mawk") or "awk"
-    with open(destination, "wb") as out:
-        subprocess.run([awk, "-f", HERE / "to_vw.awk", "-v", "TEXT=1", source], stdout=out, check=True)
+    return subprocess.Popen(["sh", "-c", 'exec "$0" -f "$1" -v TEXT=1 "$2" > "$3"', awk, HERE / "to_vw.awk", source, destination])
+
+
+def finish(process):
+    if process.wait() != 0:
+        raise SystemExit(f"the conversion for Vowpal Wabbit ended with {process.returncode}")
 
 
 # Boosted trees from the prepared Parquet: 100 of depth 6.
