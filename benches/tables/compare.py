@@ -8,7 +8,6 @@ cannot be installed or fails is named with its reason, and its bars count as not
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 
 import measure
@@ -46,16 +45,15 @@ class Bench:
         predictions = self.work / "predictions.csv"
         try:
             measure.run([self.tidegate, "--home", self.work / "home", "predict", run["id"], test, "--output", predictions])
+            return run | self.scores(task, test, target, predictions)
         except measure.Failed as why:
-            return dict(failed=f"predict: {why}")
-        return run | self.scores(task, test, target, predictions)
+            return dict(failed=f"trained, but not judged: {why}")
 
     # The peers and the data.
 
     def python(self, script, *words):
         """Apart, so that this process stays small (measure.run)."""
-        done = subprocess.run([sys.executable, HERE / script, *map(str, words)], check=True, stdout=subprocess.PIPE, text=True)
-        return done.stdout
+        return measure.run([sys.executable, HERE / script, *words])[0]
 
     def scores(self, task, test, target, predictions):
         return json.loads(self.python("judge.py", task, test, target, predictions))
@@ -224,7 +222,7 @@ def boost(bench):
     else:
         cells = ", ".join(f"{name} {megabytes(peak)}" for name, peak in prepare["peaks"].items())
         print(f"\nThe peers' preparation (categories numbered, large ones encoded by their target, streamed): {prepare['seconds']:.1f} s; peaks {cells}.")
-    print("The peers' peaks are those of their training alone: the preparation's are higher or lower, and told above.\n")
+    print("The peaks in the table are those of the training alone, to the advantage of the peers.\n")
     small, large = results["small"], results["large"]
     external, lightgbm = results["xgboost_external"], results["lightgbm_memory"]
     margin = lambda ours, theirs: ours["auc"] - theirs["auc"]
