@@ -5,7 +5,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::header::PageKind;
-use super::pages::{PageFile, WINDOW_BYTES};
+use super::pages::{KEPT_BY_ALLOCATOR, PageFile, WINDOW_BYTES};
 use crate::chunk::Read;
 use crate::source::{Kind, SourceColumn, columns};
 
@@ -160,7 +160,7 @@ impl Layout {
     /// The rows of a piece, by the metadata alone.
     pub(super) fn piece_rows(&self, n_rows: u64) -> u64 {
         let texts: f64 = self.columns.iter().map(|column| column.text).sum();
-        let cells = 8 * self
+        let cells = self
             .columns
             .iter()
             .filter(|column| column.kind != Kind::Unsupported)
@@ -206,7 +206,7 @@ impl Layout {
             let column = &self.columns[*column];
             column.compressed + column.page.max(column.dictionary)
         };
-        let pages = wanted.iter().map(column).sum::<u64>();
-        pages + wanted.iter().map(next).max().unwrap_or(0) + self.decoders(wanted, rows)
+        let pages = wanted.iter().map(column).sum::<u64>() + wanted.iter().map(next).max().unwrap_or(0);
+        pages + pages / KEPT_BY_ALLOCATOR + self.decoders(wanted, rows)
     }
 }
