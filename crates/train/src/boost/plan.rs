@@ -83,8 +83,8 @@ impl Plan {
     }
 }
 
-/// Works out what training takes within `budget`: with all threads before fewer, and then with as much as
-/// possible in memory, first the state of the rows, which is written too, then the rows. Refuses a budget that
+/// Works out what training takes within `budget`: with the threads and histograms that make for the fewest passes
+/// per thread, and then with as much as possible in memory, first the state of the rows, which is written too, then the rows. Refuses a budget that
 /// is too small even for one thread that streams everything and looks at one node at a time.
 pub fn plan(shape: &Shape, options: &Options, threads: usize, budget: u64) -> Result<Plan> {
     let full = max_histograms(options);
@@ -93,8 +93,15 @@ pub fn plan(shape: &Shape, options: &Options, threads: usize, budget: u64) -> Re
         (*packed > 1).then(|| (packed / 2, packed / 2))
     });
     let choices: Vec<(usize, usize)> = choices.collect();
+    let mut best: Option<(f64, Plan)> = None;
     for threads in (1..=threads.max(1)).rev() {
         for &(histograms, packed) in &choices {
+            // Histograms that are not kept are added up for every node, in passes of their own.
+            let passes = match histograms == full {
+                true => options.depth,
+                false => options.depth.max(max_nodes(options).div_ceil(packed)),
+            };
+            let cost = passes as f64 / threads as f64;
             let draft = Plan {
                 shape: *shape,
                 threads,
@@ -105,10 +112,15 @@ pub fn plan(shape: &Shape, options: &Options, threads: usize, budget: u64) -> Re
                 histograms,
                 packed,
             };
-            if let Some(plan) = draft.filled(options) {
-                return Ok(plan);
+            if best.as_ref().is_none_or(|(least, _)| cost < *least)
+                && let Some(plan) = draft.filled(options)
+            {
+                best = Some((cost, plan));
             }
         }
+    }
+    if let Some((_, plan)) = best {
+        return Ok(plan);
     }
     let least = Plan {
         shape: *shape,

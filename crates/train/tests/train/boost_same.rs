@@ -82,7 +82,8 @@ fn threads_and_budget_do_not_change_a_bit() {
                 Err(tidegate_train::Error::BudgetTooSmall { least, .. }) => least,
                 found => panic!("{found:?}"),
             };
-            for step in 0..=8 {
+            // All of the steps once, and the ends with other numbers of threads.
+            for step in (0..=8).step_by(if threads == 2 { 1 } else { 8 }) {
                 let budget = least + (roomy.total() - least) * step / 8;
                 let plan = boost::plan(&ready.shape, &options, threads, budget).unwrap();
                 assert!(plan.total() <= budget);
