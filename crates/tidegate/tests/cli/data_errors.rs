@@ -10,7 +10,9 @@ fn train(contents: impl AsRef<[u8]>) -> Answer {
 }
 
 fn train_with(contents: impl AsRef<[u8]>, options: &str) -> Answer {
-    Place::with(contents).run(&format!("train data.csv --target y --memory 64MB {options}"))
+    Place::with(contents).run(&format!(
+        "train data.csv --target y --model linear --memory 64MB {options}"
+    ))
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn one_word_does_not_cost_a_column() {
       hint: mend the value, name the word for missing values (--missing WORD), or leave such rows out: --bad-rows skip
     "#);
     let place = Place::with(text);
-    let trained = place.json("train data.csv --target y --memory 64MB --bad-rows skip");
+    let trained = place.json("train data.csv --target y --model linear --memory 64MB --bad-rows skip");
     let rows = &trained["report"]["rows"];
     assert_eq!((&rows["used"], &rows["bad"]), (&200.into(), &1.into()));
     assert_eq!(
@@ -225,13 +227,13 @@ fn bad_rows_are_skipped_and_counted() {
     let mut text = Rows::binary(300).csv();
     text.push_str("1,2\n1,2,3,1,5\n\n0.1,0.2,inf,1\n0.1,0.2,0.3,\n");
     let place = Place::with(text);
-    let trained = place.json("train data.csv --target y --memory 64MB --bad-rows skip");
+    let trained = place.json("train data.csv --target y --model linear --memory 64MB --bad-rows skip");
     let rows = &trained["report"]["rows"];
     assert_eq!(rows["bad"], 3, "{rows}");
     assert_eq!(rows["without_target"], 1, "{rows}");
     assert_eq!(rows["used"], 300, "{rows}");
     let said = place
-        .ok("train data.csv --target y --memory 64MB --bad-rows skip")
+        .ok("train data.csv --target y --model linear --memory 64MB --bad-rows skip")
         .stdout;
     assert!(said.contains("left out 3 rows: bad\n"), "{said}");
 }

@@ -6,6 +6,9 @@ mod redact;
 mod tables;
 mod training;
 
+mod boost;
+mod categories;
+mod choice;
 mod csv;
 mod data_errors;
 mod disk;
@@ -14,6 +17,7 @@ mod job;
 mod life;
 mod memory;
 mod predict;
+mod real;
 mod resume;
 mod runs;
 mod same_model;

@@ -11,7 +11,7 @@ use crate::tables::{Rows, gzip};
 /// A place with a model trained on `data.csv`.
 fn trained(rows: &Rows) -> Place {
     let place = Place::with(rows.csv());
-    place.ok("train data.csv --target y --memory 64MB --name model");
+    place.ok("train data.csv --target y --model linear --memory 64MB --name model");
     place
 }
 
@@ -298,7 +298,7 @@ fn words_for_missing_values_stay_with_the_model() {
         })
         .collect();
     place.write("t.csv", format!("a,y\n{rows}"));
-    let trained = place.ok("train t.csv --target y --missing -999 --holdout 0");
+    let trained = place.ok("train t.csv --target y --model linear --missing -999 --holdout 0");
     assert!(
         trained.stdout.contains("left out 40 rows: without a target"),
         "{}",
@@ -325,7 +325,7 @@ fn an_output_that_is_not_a_file_of_its_own() {
     let place = Place::new();
     let rows: String = (0..100).map(|i| format!("{i},{}\n", i * 2)).collect();
     place.write("t.csv", format!("a,y\n{rows}"));
-    place.ok("train t.csv --target y");
+    place.ok("train t.csv --target y --model linear");
     let refused = place.run("predict last t.csv --output t.csv");
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(
