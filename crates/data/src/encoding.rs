@@ -6,7 +6,7 @@ use tidegate_memory::Ledger;
 use crate::choose::{Candidate, Chosen, Planned, Purpose};
 use crate::encode::{Encoder, Feature, Number, NumberOptions, TextOptions, Tokens, Weigh, Width};
 use crate::features::{Encoding, Order, TokenWeight};
-use crate::fit::{FOLDS, FitOptions, Fitted, Wish};
+use crate::fit::{FOLDS, FitOptions, Fitted, Progress, Wish};
 use crate::role::Role;
 use crate::sketch::Quantiles;
 use crate::table::TableColumn;
@@ -80,15 +80,17 @@ impl Table {
         self.encoders.target.task() != Task::Multiclass && self.columns.iter().all(plain)
     }
 
-    /// Fits and chooses the encoders of all columns. The fit streams the table once, unless a sample does.
+    /// Fits and chooses the encoders of all columns. The fit streams the table once, unless a sample does; `None` when
+    /// `progress` ended it.
     pub fn fit_encoders(
         &mut self,
         purpose: Purpose,
         options: &FitOptions,
         ledger: &Ledger,
-    ) -> Result<EncodingPlan> {
+        progress: &mut Progress,
+    ) -> Result<Option<EncodingPlan>> {
         if purpose == Purpose::Linear && self.is_numeric() {
-            return Ok(self.scale_by_sample(purpose));
+            return Ok(Some(self.scale_by_sample(purpose)));
         }
         let none = FeatureOptions::default();
         let used: Vec<&TableColumn> = self
@@ -101,7 +103,9 @@ impl Table {
             .iter()
             .map(|column| wish(column, said(column), purpose))
             .collect();
-        let mut fitted = self.fit(&wishes, options, ledger)?;
+        let Some(mut fitted) = self.fit(&wishes, options, ledger, progress)? else {
+            return Ok(None);
+        };
         let rows = fitted.training_rows();
         let fits = std::mem::take(&mut fitted.columns);
         let mut chosen: Vec<Chosen> = Vec::with_capacity(used.len());
@@ -118,7 +122,7 @@ impl Table {
             chosen.push(candidate.choose(purpose, rows));
         }
         self.fold_seed = options.seed;
-        self.finish(purpose, chosen, fitted)
+        self.finish(purpose, chosen, fitted).map(Some)
     }
 
     /// Binds what was chosen and writes it down.

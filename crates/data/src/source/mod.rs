@@ -24,6 +24,7 @@ mod tests;
 mod zip;
 
 pub use self::postgres::without_password;
+pub use columns::is_guarded;
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
 
