@@ -267,14 +267,17 @@ fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wis
     match column.judged.role {
         Role::Time => Wish::Times,
         Role::Text => Wish::Texts(text_options(column, options)),
-        Role::Category => Wish::Categories {
-            folds: match (options.encode, options.order) {
-                (None | Some(Encoding::Impact), _) => Some(options.folds.unwrap_or(FOLDS)),
+        Role::Category => {
+            let folds = match (options.encode, options.order) {
+                (Some(Encoding::Impact), _) => Some(options.folds.unwrap_or(FOLDS)),
+                (None, _) if purpose == Purpose::Trees => Some(options.folds.unwrap_or(FOLDS)),
                 (Some(Encoding::Ordinal), Some(Order::Target)) => Some(1),
                 _ => None,
-            },
-            few: column.few,
-        },
+            };
+            // A linear model only needs to know whether they are few.
+            let few = column.few || (options.encode.is_none() && purpose == Purpose::Linear);
+            Wish::Categories { folds, few }
+        }
         _ => Wish::Numbers {
             quantiles: purpose == Purpose::Trees || options.needs_quantiles(),
         },
