@@ -150,6 +150,8 @@ impl Table {
             classes: vec![0; target.labels().len()],
             grant: None,
         };
+        // Training has all its columns.
+        let columns: Vec<usize> = self.feature_columns.iter().flatten().copied().collect();
         self.chunks(
             &self.reading,
             options.threads,
@@ -159,7 +161,7 @@ impl Table {
                 let rows = piece.rows.len();
                 let needed: usize = fitted.columns.iter().map(|column| column.would_need(rows)).sum();
                 grant.try_grow((needed as u64).saturating_sub(grant.bytes()))?;
-                fitted.take_in(chunk, piece, &self.feature_columns, place, options.seed);
+                fitted.take_in(chunk, piece, &columns, place, options.seed);
                 Ok(ControlFlow::Continue(()))
             },
         )?;
@@ -195,7 +197,11 @@ impl Table {
             .map(|(y, _)| *y)
             .collect();
         let part = |(wish, &column): (&Wish, &usize)| wish.sum_up(chunk, column, &rows);
-        let parts = wishes.iter().zip(&self.feature_columns).map(part).collect();
+        let parts = wishes
+            .iter()
+            .zip(self.feature_columns.iter().flatten())
+            .map(part)
+            .collect();
         Ok(PieceFit {
             counts: selected.counts,
             rows,
