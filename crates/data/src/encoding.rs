@@ -7,6 +7,7 @@ use crate::choose::{Candidate, Chosen, Planned, Purpose};
 use crate::encode::{Encoder, Feature, Number, NumberOptions, TextOptions, Tokens, Weigh, Width};
 use crate::features::{Encoding, Order, TokenWeight};
 use crate::fit::{FOLDS, FitOptions, Fitted, Progress, Wish};
+use crate::pack::Layout;
 use crate::role::Role;
 use crate::sketch::Quantiles;
 use crate::table::TableColumn;
@@ -176,7 +177,6 @@ impl Table {
             grant.try_resize(held)?;
         }
         self.held = fitted.grant.take();
-        let values: f64 = lines.iter().map(|column| column.bytes_per_row).sum();
         Ok(EncodingPlan {
             purpose,
             columns: lines,
@@ -185,7 +185,7 @@ impl Table {
             classes: fitted.classes,
             held_out: Some(fitted.counts.held_out),
             width,
-            bytes_per_row: values + Batch::ROW_BYTES,
+            bytes_per_row: packed_bytes(purpose, width, self.encoders.sparse_values()),
             cuts,
         })
     }
@@ -250,7 +250,7 @@ impl Table {
         self.bind(features, folds);
         EncodingPlan {
             purpose,
-            bytes_per_row: columns.iter().map(|column| column.bytes_per_row).sum::<f64>() + Batch::ROW_BYTES,
+            bytes_per_row: packed_bytes(purpose, self.encoders.width(), 0.0),
             columns,
             rows: self.source.rows_guess(),
             complete: false,
@@ -260,6 +260,18 @@ impl Table {
             cuts: Vec::new(),
         }
     }
+}
+
+/// What a row takes in a pack.
+fn packed_bytes(purpose: Purpose, width: Width, sparse_values: f64) -> f64 {
+    let layout = match purpose {
+        Purpose::Linear => Layout::Rows {
+            dense: width.dense,
+            sparse: width.sparse,
+        },
+        Purpose::Trees => Layout::Bins { features: width.dense },
+    };
+    layout.row_bytes(sparse_values)
 }
 
 /// What the fit is to keep of a column.

@@ -172,6 +172,8 @@ impl Table {
             grant: None,
         };
         let mut stopped = false;
+        // Training has all its columns.
+        let columns: Vec<usize> = self.feature_columns.iter().flatten().copied().collect();
         self.chunks(
             &self.reading,
             options.threads,
@@ -181,7 +183,7 @@ impl Table {
                 let rows = piece.rows.len();
                 let needed: usize = fitted.columns.iter().map(|column| column.would_need(rows)).sum();
                 grant.try_grow((needed as u64).saturating_sub(grant.bytes()))?;
-                fitted.take_in(chunk, piece, &self.feature_columns, place, options.seed);
+                fitted.take_in(chunk, piece, &columns, place, options.seed);
                 let next = progress(place.end(), fitted.counts.rows);
                 stopped = next.is_break();
                 Ok(next)
@@ -222,7 +224,11 @@ impl Table {
             .map(|(y, _)| *y)
             .collect();
         let part = |(wish, &column): (&Wish, &usize)| wish.sum_up(chunk, column, &rows);
-        let parts = wishes.iter().zip(&self.feature_columns).map(part).collect();
+        let parts = wishes
+            .iter()
+            .zip(self.feature_columns.iter().flatten())
+            .map(part)
+            .collect();
         Ok(PieceFit {
             counts: selected.counts,
             rows,
