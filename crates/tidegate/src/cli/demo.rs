@@ -8,7 +8,7 @@ use tidegate::{DemoOptions, Error, Proof, Result, Step, demo, write_table};
 use tidegate_memory::{Amount, format_bytes};
 
 use super::reporter::Reporter;
-use super::text::{against, columns, duration, figure, metric_name, thousands};
+use super::text::{against, columns, counted, duration, figure, metric_name, thousands};
 use super::{open, parse_amount, print_json, say};
 
 #[derive(Args)]
@@ -127,9 +127,9 @@ fn print(proof: &Proof, keep: bool) {
         (
             "took",
             format!(
-                "{} for {} epochs",
+                "{} for {}",
                 duration(proof.trained.seconds),
-                proof.trained.report.epochs
+                counted(proof.trained.report.epochs.into(), "epoch")
             ),
         ),
     ];
@@ -150,7 +150,7 @@ fn print(proof: &Proof, keep: bool) {
         say!("the table is {}", proof.data.display());
     }
     say!(
-        "next: tidegate show {} · tidegate train YOUR.csv --target COLUMN --memory 256MB",
+        "next: tidegate show {} · tidegate train YOUR_TABLE --target COLUMN --memory 256MB",
         run.id
     );
 }
