@@ -42,6 +42,36 @@ pub struct RowCounts {
     pub not_asked: u64,
     /// Values that are not what their column should hold, by column: how many, and the first with its line.
     pub broken: BTreeMap<String, Broken>,
+    /// Categories that training never saw, by column; only predictions count them.
+    #[serde(default)]
+    pub unseen: BTreeMap<String, Unseen>,
+}
+
+/// Rows whose category training never saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unseen {
+    pub rows: u64,
+    /// The first of these categories, each once.
+    pub examples: Vec<String>,
+}
+
+impl Unseen {
+    /// Examples that are kept.
+    const EXAMPLES: usize = 3;
+
+    /// Counts a row; `value` says what stands in it.
+    pub(crate) fn count(&mut self, value: impl FnOnce() -> String) {
+        self.rows += 1;
+        if self.examples.len() < Unseen::EXAMPLES {
+            self.add_example(value());
+        }
+    }
+
+    fn add_example(&mut self, value: String) {
+        if self.examples.len() < Unseen::EXAMPLES && !self.examples.contains(&value) {
+            self.examples.push(value);
+        }
+    }
 }
 
 /// Values that broke the role of their column and were taken as missing.
@@ -69,6 +99,14 @@ impl RowCounts {
                     self.broken.insert(column.clone(), broken.clone());
                 }
             }
+        }
+        for (column, unseen) in &later.unseen {
+            let known = self.unseen.entry(column.clone()).or_default();
+            known.rows += unseen.rows;
+            unseen
+                .examples
+                .iter()
+                .for_each(|value| known.add_example(value.clone()));
         }
     }
 }
@@ -103,9 +141,6 @@ impl Batch {
     pub(crate) fn values_bytes(width: Width, sparse_values: f64) -> f64 {
         (width.dense * size_of::<f32>()) as f64 + sparse_values * Batch::SPARSE_BYTES as f64
     }
-
-    /// What a packed row takes beside its values: the target and whether it is held out.
-    pub(crate) const ROW_BYTES: f64 = 9.0;
 
     const SPARSE_BYTES: usize = size_of::<u32>() + size_of::<f32>();
 

@@ -39,7 +39,9 @@ pub struct Planned {
     pub why: String,
 }
 
-/// Up to so many categories, a linear model gets a column for each.
+/// Up to so many categories, a linear model gets a column for each. More are hashed: on 7.65 million rows with three
+/// columns of 100,000 to 500,000 categories, one epoch came to a log loss of 0.562 with a weight for each, and to 0.573
+/// with the target's mean in each.
 const MOST_DUMMIES: usize = 256;
 /// Up to so many categories, trees get their places in the order of the target's mean: each keeps its own bin.
 const MOST_PLACES: usize = 64;
@@ -244,14 +246,14 @@ impl Candidate<'_> {
                     "few categories: a column for each".into(),
                 )
             }
-            Purpose::Linear if table.is_exact() => self.impact(format!(
-                "over {MOST_DUMMIES} categories: the target's mean in each, out of fold"
-            )),
-            Purpose::Linear => (
-                Some(Encoder::Hash(self.hashed())),
-                None,
-                format!("{distinct:.0} categories are more than fit the encoders' memory: hashed"),
-            ),
+            Purpose::Linear => {
+                let hashed = self.hashed();
+                let why = format!(
+                    "over {MOST_DUMMIES} categories: hashed into 2^{} places",
+                    hashed.bits
+                );
+                (Some(Encoder::Hash(hashed)), None, why)
+            }
             Purpose::Trees if table.is_exact() && table.len() <= MOST_PLACES => {
                 let ordinal = Ordinal::fit(table, CodeOrder::Target);
                 let why = "few categories: in the order of the target's mean".into();
@@ -278,8 +280,11 @@ impl Candidate<'_> {
     }
 
     fn hashed(&self) -> Hashed {
+        // Twice as many places as categories, up to the usual number.
+        let enough = (2.0 * self.distinct().max(1.0)).log2().ceil() as u8;
+        let bits = enough.clamp(8, Hashed::default().bits);
         Hashed {
-            bits: self.options.bits.unwrap_or(Hashed::default().bits),
+            bits: self.options.bits.unwrap_or(bits),
             signed: true,
         }
     }

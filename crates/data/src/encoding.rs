@@ -6,7 +6,8 @@ use tidegate_memory::Ledger;
 use crate::choose::{Candidate, Chosen, Planned, Purpose};
 use crate::encode::{Encoder, Feature, Number, NumberOptions, TextOptions, Tokens, Weigh, Width};
 use crate::features::{Encoding, Order, TokenWeight};
-use crate::fit::{FOLDS, FitOptions, Fitted, Wish};
+use crate::fit::{FOLDS, FitOptions, Fitted, Progress, Wish};
+use crate::pack::Layout;
 use crate::role::Role;
 use crate::sketch::Quantiles;
 use crate::table::TableColumn;
@@ -80,15 +81,17 @@ impl Table {
         self.encoders.target.task() != Task::Multiclass && self.columns.iter().all(plain)
     }
 
-    /// Fits and chooses the encoders of all columns. The fit streams the table once, unless a sample does.
+    /// Fits and chooses the encoders of all columns. The fit streams the table once, unless a sample does; `None` when
+    /// `progress` ended it.
     pub fn fit_encoders(
         &mut self,
         purpose: Purpose,
         options: &FitOptions,
         ledger: &Ledger,
-    ) -> Result<EncodingPlan> {
+        progress: &mut Progress,
+    ) -> Result<Option<EncodingPlan>> {
         if purpose == Purpose::Linear && self.is_numeric() {
-            return Ok(self.scale_by_sample(purpose));
+            return Ok(Some(self.scale_by_sample(purpose)));
         }
         let none = FeatureOptions::default();
         let used: Vec<&TableColumn> = self
@@ -101,7 +104,9 @@ impl Table {
             .iter()
             .map(|column| wish(column, said(column), purpose))
             .collect();
-        let mut fitted = self.fit(&wishes, options, ledger)?;
+        let Some(mut fitted) = self.fit(&wishes, options, ledger, progress)? else {
+            return Ok(None);
+        };
         let rows = fitted.training_rows();
         let fits = std::mem::take(&mut fitted.columns);
         let mut chosen: Vec<Chosen> = Vec::with_capacity(used.len());
@@ -118,7 +123,7 @@ impl Table {
             chosen.push(candidate.choose(purpose, rows));
         }
         self.fold_seed = options.seed;
-        self.finish(purpose, chosen, fitted)
+        self.finish(purpose, chosen, fitted).map(Some)
     }
 
     /// Binds what was chosen and writes it down.
@@ -172,7 +177,6 @@ impl Table {
             grant.try_resize(held)?;
         }
         self.held = fitted.grant.take();
-        let values: f64 = lines.iter().map(|column| column.bytes_per_row).sum();
         Ok(EncodingPlan {
             purpose,
             columns: lines,
@@ -181,7 +185,7 @@ impl Table {
             classes: fitted.classes,
             held_out: Some(fitted.counts.held_out),
             width,
-            bytes_per_row: values + Batch::ROW_BYTES,
+            bytes_per_row: packed_bytes(purpose, width, self.encoders.sparse_values()),
             cuts,
         })
     }
@@ -246,7 +250,7 @@ impl Table {
         self.bind(features, folds);
         EncodingPlan {
             purpose,
-            bytes_per_row: columns.iter().map(|column| column.bytes_per_row).sum::<f64>() + Batch::ROW_BYTES,
+            bytes_per_row: packed_bytes(purpose, self.encoders.width(), 0.0),
             columns,
             rows: self.source.rows_guess(),
             complete: false,
@@ -258,19 +262,34 @@ impl Table {
     }
 }
 
+/// What a row takes in a pack.
+fn packed_bytes(purpose: Purpose, width: Width, sparse_values: f64) -> f64 {
+    let layout = match purpose {
+        Purpose::Linear => Layout::Rows {
+            dense: width.dense,
+            sparse: width.sparse,
+        },
+        Purpose::Trees => Layout::Bins { features: width.dense },
+    };
+    layout.row_bytes(sparse_values)
+}
+
 /// What the fit is to keep of a column.
 fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wish {
     match column.judged.role {
         Role::Time => Wish::Times,
         Role::Text => Wish::Texts(text_options(column, options)),
-        Role::Category => Wish::Categories {
-            folds: match (options.encode, options.order) {
-                (None | Some(Encoding::Impact), _) => Some(options.folds.unwrap_or(FOLDS)),
+        Role::Category => {
+            let folds = match (options.encode, options.order) {
+                (Some(Encoding::Impact), _) => Some(options.folds.unwrap_or(FOLDS)),
+                (None, _) if purpose == Purpose::Trees => Some(options.folds.unwrap_or(FOLDS)),
                 (Some(Encoding::Ordinal), Some(Order::Target)) => Some(1),
                 _ => None,
-            },
-            few: column.few,
-        },
+            };
+            // A linear model only needs to know whether they are few.
+            let few = column.few || (options.encode.is_none() && purpose == Purpose::Linear);
+            Wish::Categories { folds, few }
+        }
         _ => Wish::Numbers {
             quantiles: purpose == Purpose::Trees || options.needs_quantiles(),
         },

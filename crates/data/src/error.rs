@@ -83,6 +83,12 @@ pub enum Error {
         name: String,
         columns: Vec<String>,
     },
+    #[error("{}: has none of the columns that the model was trained on: {}", path.display(), quoted(expected))]
+    OtherTable {
+        path: PathBuf,
+        expected: Vec<String>,
+        found: Vec<String>,
+    },
     #[error("{}: the target {column:?} has no value in any row", path.display())]
     TargetMissing { path: PathBuf, column: String },
     #[error("{}: the target {column:?} has only one value, {value:?}", path.display())]
@@ -291,7 +297,7 @@ impl Error {
             Error::Drift { .. } => {
                 "name files with the same columns, or train on one kind of them at a time".into()
             }
-            Error::UnknownColumn { columns, .. }
+            Error::UnknownColumn { columns, .. } | Error::OtherTable { found: columns, .. }
                 if columns.len() == 1 && columns[0].contains([',', ';', '\t', '|']) =>
             {
                 format!(
@@ -303,6 +309,11 @@ impl Error {
                 Some(near) => format!("did you mean {near:?}? The columns are {}", quoted(columns)),
                 None => format!("the columns are {}", quoted(columns)),
             },
+            Error::OtherTable { expected, found, .. } => {
+                let near = expected.iter().find_map(|name| nearest(name, found));
+                let meant = near.map_or(String::new(), |near| format!("; is {near:?} one of them?"));
+                format!("the columns are {}{meant}", quoted(found))
+            }
             Error::TargetMissing { .. } => "choose another --target".into(),
             Error::TargetConstant { .. } => {
                 "there is nothing to learn: choose another --target, or check how the file was filtered"
@@ -423,6 +434,7 @@ impl Error {
                 | Error::NotAFile { .. }
                 | Error::Drift { .. }
                 | Error::UnknownColumn { .. }
+                | Error::OtherTable { .. }
                 | Error::Columns { .. }
                 | Error::EmptyFolder { .. }
                 | Error::NestedFolder { .. }

@@ -12,7 +12,7 @@ use crate::encode::{Text, TextOptions, TextScratch, Weigh};
 use crate::pass::row_key;
 use crate::sketch::hash::{MISSING, fold, hash};
 use crate::sketch::{CategoryTable, Distinct, Documents, Moments, Quantiles, Shape, Targets, Times};
-use crate::source::Place;
+use crate::source::{Place, Position};
 use crate::target::{Target, Task};
 use crate::{Holdout, Result, RowCounts, Table};
 
@@ -27,6 +27,9 @@ pub struct FitOptions {
     /// Bytes that the tables of all categories may take together.
     pub bytes: u64,
 }
+
+/// Hears of every piece that was taken in, and of the rows so far; may end it.
+pub type Progress<'p> = dyn FnMut(Position, u64) -> ControlFlow<()> + 'p;
 
 /// Folds of out-of-fold encodings, unless a column asks for another number.
 pub(crate) const FOLDS: u8 = 5;
@@ -137,7 +140,13 @@ struct PieceFit {
 
 impl Table {
     /// Streams the table once and fits the columns that feed the model, each as it wishes.
-    pub(crate) fn fit(&self, wishes: &[Wish], options: &FitOptions, ledger: &Ledger) -> Result<Fitted> {
+    pub(crate) fn fit(
+        &self,
+        wishes: &[Wish],
+        options: &FitOptions,
+        ledger: &Ledger,
+        progress: &mut Progress,
+    ) -> Result<Option<Fitted>> {
         let mut grant = ledger.holder("encoders").try_grant(0)?;
         let many = |wish: &&Wish| matches!(wish, Wish::Categories { few: false, .. });
         let few = wishes
@@ -162,6 +171,9 @@ impl Table {
             classes: vec![0; target.labels().len()],
             grant: None,
         };
+        let mut stopped = false;
+        // Training has all its columns.
+        let columns: Vec<usize> = self.feature_columns.iter().flatten().copied().collect();
         self.chunks(
             &self.reading,
             options.threads,
@@ -171,14 +183,19 @@ impl Table {
                 let rows = piece.rows.len();
                 let needed: usize = fitted.columns.iter().map(|column| column.would_need(rows)).sum();
                 grant.try_grow((needed as u64).saturating_sub(grant.bytes()))?;
-                fitted.take_in(chunk, piece, &self.feature_columns, place, options.seed);
-                Ok(ControlFlow::Continue(()))
+                fitted.take_in(chunk, piece, &columns, place, options.seed);
+                let next = progress(place.end(), fitted.counts.rows);
+                stopped = next.is_break();
+                Ok(next)
             },
         )?;
+        if stopped {
+            return Ok(None);
+        }
         let held: usize = fitted.columns.iter().map(ColumnFit::bytes).sum();
         grant.shrink(grant.bytes().saturating_sub(held as u64));
         fitted.grant = Some(grant);
-        Ok(fitted)
+        Ok(Some(fitted))
     }
 
     /// Sums up a chunk, on any thread.
@@ -207,7 +224,11 @@ impl Table {
             .map(|(y, _)| *y)
             .collect();
         let part = |(wish, &column): (&Wish, &usize)| wish.sum_up(chunk, column, &rows);
-        let parts = wishes.iter().zip(&self.feature_columns).map(part).collect();
+        let parts = wishes
+            .iter()
+            .zip(self.feature_columns.iter().flatten())
+            .map(part)
+            .collect();
         Ok(PieceFit {
             counts: selected.counts,
             rows,

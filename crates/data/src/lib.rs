@@ -44,7 +44,7 @@ pub use encoding::EncodingPlan;
 pub use error::{Error, Fault, Result};
 pub use features::{FeatureOptions, Features};
 pub use filter::{Condition, Filter};
-pub use fit::FitOptions;
+pub use fit::{FitOptions, Progress};
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};

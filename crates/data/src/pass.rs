@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use tidegate_memory::Ledger;
 
-use crate::batch::Broken;
+use crate::batch::{Broken, Unseen};
 use crate::chunk::{Chunk, shown};
 use crate::csv::blocks::TextBuffer;
 use crate::encode::{Cells, Encoder, Feature, TextScratch};
 use crate::pipeline::{self, Slot, SourceFeed, Stages};
-use crate::sketch::hash::fold;
+use crate::sketch::hash::{MISSING, fold};
 use crate::source::{Piece, Place, Reading, SourceReader};
 use crate::target::{Target, TargetValue};
 use crate::{BadRows, Batch, Error, Fault, Holdout, Position, Result, RowCounts, Table};
@@ -218,13 +218,17 @@ impl Table {
         }
         batch.counts = std::mem::take(&mut selected.counts);
         let rows = &selected.rows;
-        let cells = |(feature, &column): (&Feature, &usize)| match feature.encoder {
+        let cells = |(feature, column): (&Feature, &Option<usize>)| match (&feature.encoder, column) {
             // Texts are read row by row.
-            Encoder::Text(_) => Cells::Texts,
-            _ => Cells::of(chunk, column, rows),
+            (Encoder::Text(_), _) => Cells::Texts,
+            (_, Some(column)) => Cells::of(chunk, *column, rows),
+            (_, None) => Cells::missing(feature.read, rows.len()),
         };
         let features = || self.encoders.features.iter().zip(&self.feature_columns);
         let cells: Vec<Cells> = features().map(cells).collect();
+        if self.target_column.is_none() {
+            self.count_unseen(chunk, &cells, &mut batch.counts);
+        }
         let width = self.encoders.width();
         if width.dense > 0 {
             let dense = batch.dense_mut();
@@ -254,10 +258,31 @@ impl Table {
         Ok(())
     }
 
+    /// Counts the rows of a table to predict whose categories training never saw. All its rows are chosen.
+    fn count_unseen(&self, chunk: &Chunk, cells: &[Cells], counts: &mut RowCounts) {
+        let columns = self.feature_columns.iter().zip(cells);
+        for (feature, (column, cells)) in self.encoders.features.iter().zip(columns) {
+            let (Some(known), Some(column), Cells::Keys(keys)) = (feature.encoder.known(), column, cells)
+            else {
+                continue;
+            };
+            let mut unseen = Unseen::default();
+            for (row, key) in keys.iter().enumerate() {
+                if *key != MISSING && known.find(*key).is_none() {
+                    let text = || chunk.text(*column, row).unwrap_or_default();
+                    unseen.count(|| shown(&String::from_utf8_lossy(text())));
+                }
+            }
+            if unseen.rows > 0 {
+                counts.unseen.insert(feature.name.clone(), unseen);
+            }
+        }
+    }
+
     /// Writes the sparse values of the chosen rows.
     fn encode_sparse(&self, chunk: &Chunk, rows: &[u32], cells: &[Cells], batch: &mut Batch) -> Result<()> {
         let mut scratch = TextScratch::default();
-        let mut sparse: Vec<(&Encoder, &Cells, usize, u32)> = Vec::new();
+        let mut sparse: Vec<(&Encoder, &Cells, Option<usize>, u32)> = Vec::new();
         let mut first = 0;
         for ((feature, &column), cells) in self
             .encoders
@@ -286,8 +311,8 @@ impl Table {
                         }
                     }
                     (Encoder::Text(text), _) => {
-                        let bytes = chunk.text(*column, *row as usize).unwrap_or_default();
-                        for (place, value) in text.encode(bytes, &mut scratch) {
+                        let bytes = column.and_then(|column| chunk.text(column, *row as usize));
+                        for (place, value) in text.encode(bytes.unwrap_or_default(), &mut scratch) {
                             batch.push_sparse(first + place, *value)?;
                         }
                     }

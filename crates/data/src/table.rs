@@ -1,5 +1,7 @@
 //! A table bound to its choices: which columns feed the model, how they are encoded, what is predicted.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Ledger};
 
@@ -70,8 +72,8 @@ pub struct Table {
     pub(crate) folds: Vec<Option<ImpactFolds>>,
     /// Decides which fold a row is in.
     pub(crate) fold_seed: u64,
-    /// Where each feature stands among the wanted columns, and the target if the source has it.
-    pub(crate) feature_columns: Vec<usize>,
+    /// Where each feature stands among the wanted columns if the source has it, and the target likewise.
+    pub(crate) feature_columns: Vec<Option<usize>>,
     pub(crate) target_column: Option<usize>,
     /// The memory of the fitted encoders.
     pub(crate) held: Option<Grant>,
@@ -153,11 +155,39 @@ impl Table {
         Ok(table)
     }
 
-    /// Binds a source for prediction: its columns are found by name, the target need not be there.
+    /// Binds a source for prediction: its columns are found by name, the target need not be there. A feature that
+    /// the source lacks is missing in every row; lacking all of them it is another table.
     pub fn open_for(source: Source, encoders: &Encoders, options: &TableOptions) -> Result<Table> {
-        for feature in &encoders.features {
-            find_column(&source, &feature.name)?;
+        let features = &encoders.features;
+        let found: HashSet<&str> = source
+            .columns()
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect();
+        if !features
+            .iter()
+            .any(|feature| found.contains(feature.name.as_str()))
+        {
+            return Err(Error::OtherTable {
+                path: source.path().into(),
+                expected: features.iter().map(|feature| feature.name.clone()).collect(),
+                found: source
+                    .columns()
+                    .iter()
+                    .map(|column| column.name.clone())
+                    .collect(),
+            });
         }
+        let is_read =
+            |feature: &&Feature| source.may_have_more_columns() || found.contains(feature.name.as_str());
+        let mut n_read = 0;
+        let place = |feature: &Feature| {
+            is_read(&feature).then(|| {
+                n_read += 1;
+                n_read - 1
+            })
+        };
+        let feature_columns = features.iter().map(place).collect();
         let mut missing = options.missing.clone();
         missing.extend(encoders.missing.iter().cloned());
         let wanted = |feature: &Feature| Wanted {
@@ -165,13 +195,13 @@ impl Table {
             read: feature.read,
         };
         Ok(Table {
-            source,
             reading: Reading {
-                wanted: encoders.features.iter().map(wanted).collect(),
+                wanted: features.iter().filter(is_read).map(wanted).collect(),
                 missing,
                 bad_rows: options.bad_rows,
             },
-            feature_columns: (0..encoders.features.len()).collect(),
+            source,
+            feature_columns,
             folds: encoders.features.iter().map(|_| None).collect(),
             encoders: encoders.clone(),
             columns: Vec::new(),
@@ -185,6 +215,28 @@ impl Table {
         })
     }
 
+    /// Features that the source lacks: in a table to predict, as far as its columns are known.
+    pub fn lacking(&self) -> Vec<&str> {
+        let columns = self.source.columns();
+        let names = self.encoders.features.iter().map(|feature| feature.name.as_str());
+        names
+            .filter(|name| !columns.iter().any(|column| column.name == *name))
+            .collect()
+    }
+
+    /// Columns of the source that are neither a feature nor the target.
+    pub fn unused(&self) -> Vec<&str> {
+        let used: HashSet<&str> = self
+            .encoders
+            .features
+            .iter()
+            .map(|feature| feature.name.as_str())
+            .chain([self.encoders.target_column.as_str()])
+            .collect();
+        let names = self.source.columns().iter().map(|column| column.name.as_str());
+        names.filter(|name| !used.contains(name)).collect()
+    }
+
     /// Wants the columns whose role is used, and the target.
     fn want_used_columns(&mut self) {
         let used = self.columns.iter().filter(|column| column.judged.role.is_used());
@@ -194,7 +246,7 @@ impl Table {
                 read: column.judged.read,
             })
             .collect();
-        self.feature_columns = (0..wanted.len()).collect();
+        self.feature_columns = (0..wanted.len()).map(Some).collect();
         self.target_column = Some(wanted.len());
         wanted.push(Wanted {
             name: self.encoders.target_column.clone(),

@@ -140,10 +140,14 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
     }
 }
 
-/// A panic on one thread must end the worker, not leave the others waiting for what that thread had.
+/// A panic on one thread must end the worker, not leave the others waiting for what that thread had. Where a reader of
+/// broken files catches it, it is an error like any other.
 fn abort_on_panic() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
+        if tidegate_data::source::is_guarded() {
+            return;
+        }
         tell(panic);
         std::process::abort();
     }));

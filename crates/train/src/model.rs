@@ -207,9 +207,12 @@ fn read_forest(folder: &Path, encoders: &Encoders) -> Result<Forest> {
         source,
     })?;
     let forest: Forest = serde_json::from_slice(&text).map_err(|error| damaged(&path, &error.to_string()))?;
-    match forest.fits(encoders.width().dense) {
-        true => Ok(forest),
-        false => Err(damaged(&path, "trees and encoders do not belong together")),
+    match forest.fault() {
+        Some(fault) => Err(damaged(&path, fault)),
+        None if forest.features.len() != encoders.width().dense => {
+            Err(damaged(&path, "trees and encoders do not belong together"))
+        }
+        None => Ok(forest),
     }
 }
 

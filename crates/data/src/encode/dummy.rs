@@ -109,6 +109,11 @@ impl Dummy {
         place?.checked_sub(u32::from(self.dropped))
     }
 
+    /// The categories of training, where all of them have a column.
+    pub(crate) fn known(&self) -> Option<&Keys> {
+        (!self.other).then_some(&self.keys)
+    }
+
     pub fn width(&self) -> Width {
         let extra = usize::from(self.other) + usize::from(self.missing);
         Width::sparse(self.names.len() + extra - usize::from(self.dropped))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dummy, Flag, Frequency, Hashed, Impact, ImpactFolds, Number, Ordinal, Text, Time, Width};
+use super::{Dummy, Flag, Frequency, Hashed, Impact, ImpactFolds, Keys, Number, Ordinal, Text, Time, Width};
 use crate::Role;
 use crate::chunk::{Chunk, Read};
 use crate::sketch::hash::{MISSING, hash};
@@ -155,6 +155,17 @@ impl Encoder {
         }
     }
 
+    /// The categories that training saw, where the encoder knows them all.
+    pub(crate) fn known(&self) -> Option<&Keys> {
+        match self {
+            Encoder::Dummy(dummy) => dummy.known(),
+            Encoder::Impact(impact) => Some(&impact.lookup.keys),
+            Encoder::Ordinal(ordinal) => Some(&ordinal.lookup.keys),
+            Encoder::Frequency(frequency) => Some(&frequency.lookup.keys),
+            _ => None,
+        }
+    }
+
     /// Writes the dense values of the chosen rows, `stride` apart. Training rows are in folds; other rows, and
     /// encoders without folds, go without.
     pub(crate) fn encode_dense(
@@ -209,6 +220,14 @@ pub(crate) enum Cells<'c> {
 }
 
 impl Cells<'_> {
+    /// The cells of a column that is not there.
+    pub(crate) fn missing(read: Read, n_rows: usize) -> Cells<'static> {
+        match read {
+            Read::Text => Cells::Keys(vec![MISSING; n_rows]),
+            Read::Number | Read::Boolean | Read::Time(_) => Cells::Numbers(vec![f64::NAN; n_rows].into()),
+        }
+    }
+
     pub(crate) fn of<'c>(chunk: &'c Chunk, column: usize, rows: &[u32]) -> Cells<'c> {
         match chunk.columns[column].read {
             Read::Text => {

@@ -129,6 +129,9 @@ impl Builder {
         }
         let plan = self.layout.body(n_rows as u64, n_values as u64);
         let header = frame::header(&plan, n_rows as u64, note);
+        if header.len() as u64 > frame::MOST_HEADER_BYTES {
+            return Err(self.unwritable(io::ErrorKind::FileTooLarge.into()));
+        }
         let offset = self.data.written;
         if let Err(error) = self.write(&header, &plan, body) {
             return Err(self.failed(error));

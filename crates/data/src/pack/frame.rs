@@ -15,6 +15,9 @@ use super::layout::{Body, Layout};
 /// The boundary that Arrow recommends for buffers.
 pub(crate) const ALIGN: u64 = 64;
 
+/// The most that stands before a body: a few hundred bytes, and a note that may name every column.
+pub(crate) const MOST_HEADER_BYTES: u64 = 16 << 20;
+
 const MAGIC: &[u8; 6] = b"ARROW1";
 /// What every message begins with, before the length of its metadata.
 const CONTINUATION: [u8; 4] = [0xff; 4];

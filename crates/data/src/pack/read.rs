@@ -10,7 +10,7 @@ use arrow_ipc::Block;
 use tidegate_memory::Grant;
 
 use super::PackProblem;
-use super::frame::{self, ALIGN};
+use super::frame::{self, ALIGN, MOST_HEADER_BYTES};
 use super::layout::Body;
 use super::manifest::{Entry, Manifest};
 use super::store::{DATA, PackKey, PackStore};
@@ -192,7 +192,7 @@ fn check_entries(manifest: &Manifest, entries: &[Entry]) -> std::result::Result<
     for entry in entries {
         let body = manifest.layout.body(entry.n_rows.into(), entry.n_values.into());
         let header = u64::from(entry.header_bytes);
-        if entry.offset != at || header < 8 || !header.is_multiple_of(ALIGN) {
+        if entry.offset != at || !header.is_multiple_of(ALIGN) || !(8..=MOST_HEADER_BYTES).contains(&header) {
             return Err("its batches do not follow each other");
         }
         at = at.saturating_add(header).saturating_add(body.bytes);

@@ -271,3 +271,58 @@ pub(super) trait Bytes: Copy {}
 
 impl<T: Plain> Bytes for T {}
 impl Bytes for bool {}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_memory::Ledger;
+
+    use super::*;
+    use crate::Error;
+
+    /// A batch of two rows with checksums that are right, whatever it holds.
+    fn read_back(ends: [u32; 2], places: &[u32]) -> Result<()> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = PackOptions {
+            store: PackStore::at(folder.path()),
+            key: PackKey::of(&[]),
+            description: String::new(),
+            n_rows: 2,
+        };
+        let (width, holder) = (Width { dense: 1, sparse: 4 }, Ledger::new(8 << 20).holder("pack"));
+        let mut batch = Batch::new(width, &holder)?;
+        (0..2).for_each(|line| batch.push(line, 0.0, false));
+        batch.dense_mut();
+        (batch.ends, batch.places) = (ends.into(), places.into());
+        batch.values = vec![1.0; places.len()];
+        let mut writer = RowsWriter::create(&options, width, 1.0, &holder)?;
+        let position = Position {
+            piece: 1,
+            ..Position::default()
+        };
+        writer.push(&batch, position, batch_checksum(&batch))?;
+        let pack = writer.finish()?;
+        let mut slot = pack.slot(width, &holder)?;
+        let mut feed = pack.feed(Position::default())?.expect("the first row is a place");
+        let position = feed.fill(&mut slot, &mut || false)?.expect("there is a batch");
+        pack.check(&position, &mut slot)?;
+        assert_eq!(slot.batch.rows().count(), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn a_right_checksum_does_not_make_wrong_places_right() {
+        read_back([1, 3], &[0, 3, 2]).unwrap();
+        for (ends, places) in [
+            ([1, 3], [0, 4, 2]),
+            ([3, 1], [0, 1, 2]),
+            ([1, 2], [0, 1, 2]),
+            ([1, 4], [0, 1, 2]),
+        ] {
+            let read = read_back(ends, &places);
+            assert!(
+                matches!(read, Err(Error::PackDamaged { batch: 0, .. })),
+                "{ends:?} {places:?}"
+            );
+        }
+    }
+}

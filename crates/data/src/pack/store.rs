@@ -281,11 +281,13 @@ fn info(key: PackKey, folder: &Path) -> PackInfo {
         last_used: fs::metadata(&manifest)
             .and_then(|metadata| metadata.modified())
             .ok(),
-        contents: read.filter(whole).map(|manifest| PackContents {
-            layout: manifest.layout,
-            n_rows: manifest.n_rows,
-            created: UNIX_EPOCH + Duration::from_secs(manifest.created),
-            description: manifest.description,
+        contents: read.filter(whole).and_then(|manifest| {
+            Some(PackContents {
+                layout: manifest.layout,
+                n_rows: manifest.n_rows,
+                created: UNIX_EPOCH.checked_add(Duration::from_secs(manifest.created))?,
+                description: manifest.description,
+            })
         }),
     }
 }

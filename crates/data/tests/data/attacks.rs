@@ -1,6 +1,6 @@
 //! Files made to hurt: each ends in an error that says what it is, in little memory, promptly.
 
-use tidegate_data::{Error, Table, TableOptions};
+use tidegate_data::{Error, Source, SourceOptions, Table, TableOptions};
 use tidegate_memory::Ledger;
 
 use crate::help::{BLOCK, ROOMY, Scratch, counting, gzip, options, read, zstd};
@@ -11,7 +11,9 @@ const SMALL: u64 = 8 << 20;
 fn refused(bytes: impl AsRef<[u8]>) -> Error {
     let scratch = Scratch::new(bytes);
     let ledger = Ledger::new(SMALL);
-    let error = Table::open(&scratch.path(), "y", &TableOptions::default(), &ledger).unwrap_err();
+    let found = Source::open(&[scratch.path()], &SourceOptions::default(), &["y"], &ledger)
+        .and_then(|source| Table::open(source, "y", &TableOptions::default(), &ledger));
+    let error = found.map(|_| ()).unwrap_err();
     assert_eq!(ledger.used(), 0);
     assert!(ledger.peak() <= SMALL);
     error

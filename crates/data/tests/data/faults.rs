@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use tidegate_data::batch::Broken;
 use tidegate_data::{BadRows, Error, Fault, TableOptions};
 
 use crate::help::{BLOCK, ROOMY, Scratch, options, read};
 
-/// About 3 MB of good rows `i,"text of one to three lines",i.5`, with `bad` put in behind row `after`.
+/// About 3 MB of good rows `40000 - i,"text of one to three lines",i.5`, with `bad` put in behind row `after`.
 /// Returns the line of each bad row.
 fn file(bad: &[(usize, &[u8])]) -> (Vec<u8>, Vec<u64>) {
     let mut text = b"a,t,y\r\n".to_vec();
@@ -18,7 +19,7 @@ fn file(bad: &[(usize, &[u8])]) -> (Vec<u8>, Vec<u64>) {
             "three\r\n\nlines \"\"or so\"\", with separators",
         ][i % 3];
         let mut row = String::new();
-        write!(row, "{i},\"{more}{}\",{i}.5\r\n", "-".repeat(i % 100)).unwrap();
+        write!(row, "{},\"{more}{}\",{i}.5\r\n", 40_000 - i, "-".repeat(i % 100)).unwrap();
         line += row.matches('\n').count() as u64;
         text.extend(row.bytes());
         for (_, bytes) in bad.iter().filter(|(after, _)| *after == i) {
@@ -40,11 +41,6 @@ fn with(bad_rows: BadRows) -> TableOptions {
 
 #[test]
 fn the_line_of_a_bad_row_is_exact() {
-    let column = || "a".to_string();
-    let not_a_number = |value: &str| Fault::NotANumber {
-        column: column(),
-        value: value.into(),
-    };
     for (bytes, expected) in [
         (
             &b"1,x\n"[..],
@@ -67,12 +63,10 @@ fn the_line_of_a_bad_row_is_exact() {
                 found: 4,
             },
         ),
-        (b"12x,x,2\n", not_a_number("12x")),
-        (b"1\x002,x,2\n", not_a_number("1\u{0}2")),
         (
-            b"-inf,x,2\n",
-            Fault::Infinite {
-                column: column(),
+            b"1,x,-inf\n",
+            Fault::TargetNotANumber {
+                column: "y".into(),
                 value: "-inf".into(),
             },
         ),
@@ -88,9 +82,8 @@ fn the_line_of_a_bad_row_is_exact() {
         for after in [20_000, 39_999] {
             let (text, lines) = file(&[(after, bytes)]);
             let scratch = Scratch::new(text);
-            let table = scratch.open("y", &with(BadRows::Fail)).unwrap();
             for threads in [1, 3] {
-                match read(&table, &options(threads, None), ROOMY) {
+                match scratch.read("y", &with(BadRows::Fail), threads) {
                     Err(Error::BadRow { line, fault, .. }) => {
                         assert_eq!((line, *fault), (lines[0], expected.clone()))
                     }
@@ -103,26 +96,52 @@ fn the_line_of_a_bad_row_is_exact() {
 
 #[test]
 fn the_first_of_several_bad_rows_is_named_whatever_the_threads() {
-    let (text, lines) = file(&[(12_000, b"u,x,1\n"), (25_000, b"v,x,1\n"), (39_000, b"1\n")]);
+    let (text, lines) = file(&[(12_000, b"1,x\n"), (25_000, b"1,x,v\n"), (39_000, b"1\n")]);
     let scratch = Scratch::new(text);
-    let strict = scratch.open("y", &with(BadRows::Fail)).unwrap();
-    let lenient = scratch.open("y", &with(BadRows::Skip)).unwrap();
     for threads in [1, 2, 8] {
-        match read(&strict, &options(threads, None), ROOMY) {
+        match scratch.read("y", &with(BadRows::Fail), threads) {
             Err(Error::BadRow { line, .. }) => assert_eq!(line, lines[0]),
             other => panic!("{:?}", other.map(|read| read.counts)),
         }
-        let counts = read(&lenient, &options(threads, None), ROOMY).unwrap().counts;
+        let counts = scratch.read("y", &with(BadRows::Skip), threads).unwrap().counts;
         assert_eq!((counts.rows, counts.bad, counts.without_target), (40_000, 3, 0));
         let (line, fault) = counts.first_bad.unwrap();
         assert_eq!(line, lines[0]);
         assert_eq!(
             fault,
-            Fault::NotANumber {
-                column: "a".into(),
-                value: "u".into()
+            Fault::Ragged {
+                expected: 3,
+                found: 2
             }
         );
+    }
+}
+
+/// A value that is not what its column holds costs itself, not its row and not the run.
+#[test]
+fn what_is_no_number_counts_as_missing_and_is_named() {
+    let (text, lines) = file(&[
+        (12_000, b"12x,x,1\n"),
+        (25_000, b"-inf,x,1\n"),
+        (30_000, b"1\x002,x,1\n"),
+        (39_000, b",x,1\n"),
+    ]);
+    let scratch = Scratch::new(text);
+    for bad_rows in [BadRows::Fail, BadRows::Skip] {
+        for threads in [1, 2, 8] {
+            let found = scratch.read("y", &with(bad_rows), threads).unwrap();
+            assert_eq!((found.counts.rows, found.counts.bad), (40_004, 0));
+            let broken = found.counts.broken.into_iter().collect::<Vec<_>>();
+            let expected = Broken {
+                count: 3,
+                first: (lines[0], "12x".into()),
+            };
+            assert_eq!(broken, [("a".to_string(), expected)], "{threads} threads");
+            let at = |line| found.rows.iter().find(|row| row.line == line).unwrap();
+            for line in &lines {
+                assert_eq!(at(*line).values, [None], "line {line}");
+            }
+        }
     }
 }
 
@@ -137,7 +156,7 @@ fn a_third_value_of_two_is_a_bad_row() {
         Err(Error::BadRow { line, fault, .. }) => {
             assert_eq!(line, 600_002);
             assert!(
-                matches!(*fault, Fault::ThirdValue { ref value, .. } if value == "maybe"),
+                matches!(*fault, Fault::OtherValue { ref value, .. } if value == "maybe"),
                 "{fault}"
             );
         }

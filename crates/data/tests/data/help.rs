@@ -6,7 +6,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use tidegate_data::{Error, Holdout, PassOptions, PassPosition, RowCounts, Table, TableOptions};
+use tidegate_data::encode::{Encoder, NumberScale};
+use tidegate_data::{
+    Error, FitOptions, Holdout, PassOptions, Position, Purpose, RowCounts, Source, SourceOptions, Table,
+    TableOptions,
+};
 use tidegate_memory::Ledger;
 
 pub(crate) const ROOMY: u64 = 64 << 20;
@@ -26,11 +30,51 @@ impl Scratch {
         self.0.path().join("table")
     }
 
+    /// Looks at the file and fits the encoders of a linear model.
     pub(crate) fn open(&self, target: &str, options: &TableOptions) -> Result<Table, Error> {
+        self.open_as(target, &SourceOptions::default(), options)
+    }
+
+    pub(crate) fn open_as(
+        &self,
+        target: &str,
+        reading: &SourceOptions,
+        options: &TableOptions,
+    ) -> Result<Table, Error> {
         let ledger = Ledger::new(ROOMY);
-        let table = Table::open(&self.path(), target, options, &ledger);
+        let table = Source::open(&[self.path()], reading, &[target], &ledger)
+            .and_then(|source| Table::open(source, target, options, &ledger));
         assert_eq!(ledger.used(), 0, "looking at a file gives everything back");
-        table
+        let mut table = table?;
+        table.fit_encoders(Purpose::Linear, &fit_options(2), &ledger)?;
+        assert_eq!(ledger.used(), table.encoder_bytes(), "only the encoders are kept");
+        Ok(table)
+    }
+
+    /// Opens, fits and reads with so many threads; the first error on the way.
+    pub(crate) fn read(&self, target: &str, options: &TableOptions, threads: usize) -> Result<Read, Error> {
+        let ledger = Ledger::new(ROOMY);
+        let source = Source::open(&[self.path()], &SourceOptions::default(), &[target], &ledger)?;
+        let mut table = Table::open(source, target, options, &ledger)?;
+        table.fit_encoders(Purpose::Linear, &fit_options(threads), &ledger)?;
+        read(&table, &self::options(threads, None), ROOMY)
+    }
+}
+
+pub(crate) fn fit_options(threads: usize) -> FitOptions {
+    FitOptions {
+        threads,
+        holdout: Holdout::new(0.3, 7),
+        seed: 7,
+        bytes: 8 << 20,
+    }
+}
+
+/// A table of numbers: the columns named are left out.
+pub(crate) fn without(columns: &[&str]) -> TableOptions {
+    TableOptions {
+        ignore: columns.iter().map(|name| name.to_string()).collect(),
+        ..TableOptions::default()
     }
 }
 
@@ -48,10 +92,10 @@ pub(crate) struct Read {
     pub rows: Vec<Cells>,
     pub counts: RowCounts,
     /// Places between blocks, with the rows before them.
-    pub places: Vec<(PassPosition, usize)>,
+    pub places: Vec<(Position, usize)>,
 }
 
-pub(crate) fn options(threads: usize, start: Option<PassPosition>) -> PassOptions {
+pub(crate) fn options(threads: usize, start: Option<Position>) -> PassOptions {
     PassOptions {
         threads,
         holdout: Holdout::new(0.3, 7),
@@ -87,16 +131,20 @@ pub(crate) fn read(table: &Table, options: &PassOptions, budget: u64) -> Result<
     })
 }
 
-/// Undoes the scaling; values of up to six digits come back exactly when rounded to thousandths.
+/// Undoes the scaling of numbers, and leaves out all else; values of up to six digits come back exactly when rounded to thousandths.
 fn cells(table: &Table, row: tidegate_data::batch::Row) -> Cells {
     let mut at = 0;
     let mut values = Vec::new();
     for feature in &table.encoders.features {
-        let scale = feature.scale;
-        let missing = scale.flag_missing && row.features[at + 1] == 1.0;
-        let value = scale.mean + scale.deviation * f64::from(row.features[at]);
-        values.push((!missing).then_some((value * 1000.0).round() / 1000.0));
-        at += scale.width();
+        if let Encoder::Number(number) = &feature.encoder {
+            let NumberScale::Standard { mean, deviation } = number.scale else {
+                panic!("{:?}", number.scale)
+            };
+            let missing = number.flag_missing && row.dense[at + 1] == 1.0;
+            let value = mean + deviation * f64::from(row.dense[at]);
+            values.push((!missing).then_some((value * 1000.0).round() / 1000.0));
+        }
+        at += feature.encoder.width().dense;
     }
     Cells {
         line: row.line,
@@ -108,8 +156,20 @@ fn cells(table: &Table, row: tidegate_data::batch::Row) -> Cells {
 
 /// Opens and reads with the usual options: the rows' values and targets.
 pub(crate) fn all(text: impl AsRef<[u8]>, options: &TableOptions) -> Vec<(Vec<Option<f64>>, f64)> {
+    let reading = SourceOptions {
+        missing: options.missing.clone(),
+        ..SourceOptions::default()
+    };
+    all_as(text, &reading, options)
+}
+
+pub(crate) fn all_as(
+    text: impl AsRef<[u8]>,
+    reading: &SourceOptions,
+    options: &TableOptions,
+) -> Vec<(Vec<Option<f64>>, f64)> {
     let scratch = Scratch::new(text);
-    let table = scratch.open("y", options).unwrap();
+    let table = scratch.open_as("y", reading, options).unwrap();
     let found = read(&table, &self::options(2, None), ROOMY).unwrap();
     found
         .rows
@@ -128,10 +188,10 @@ pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// `n` rows `i,i mod 7,i.5` under a header.
+/// `n` rows `n - i,i mod 7,i.5` under a header: a column that rises with the rows would count them.
 pub(crate) fn counting(n: usize) -> String {
     use std::fmt::Write;
     let mut text = String::from("a,b,y\n");
-    (0..n).for_each(|i| writeln!(text, "{i},{},{i}.5", i % 7).unwrap());
+    (0..n).for_each(|i| writeln!(text, "{},{},{i}.5", n - i, i % 7).unwrap());
     text
 }

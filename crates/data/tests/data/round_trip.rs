@@ -1,11 +1,14 @@
 //! A random table, written as CSV in a random hand, comes back cell for cell.
 
 use proptest::prelude::*;
-use tidegate_data::TableOptions;
+use tidegate_data::chunk::{Read, Wanted};
 use tidegate_data::csv::DialectOptions;
+use tidegate_data::encode::Encoder;
 use tidegate_data::target::Task;
+use tidegate_data::{Position, SourceOptions, Table, TableOptions};
+use tidegate_memory::Ledger;
 
-use crate::help::{Cells, ROOMY, Scratch, options, read};
+use crate::help::{Cells, ROOMY, Scratch, options, read, without};
 
 #[derive(Debug, Clone)]
 struct Row {
@@ -62,7 +65,7 @@ fn write(rows: &[Row], delimiter: char, last_line_end: bool) -> (String, Vec<u64
         lines.push(line);
         let cells = [
             row.a.map(|a| a.to_string()).unwrap_or_default(),
-            row.text.0.repeat(row.text.1 + 1),
+            text_of(row),
             row.b.to_string(),
             format!("{}.5", row.target),
         ];
@@ -79,6 +82,31 @@ fn write(rows: &[Row], delimiter: char, last_line_end: bool) -> (String, Vec<u64
         text.truncate(text.trim_end_matches(['\r', '\n']).len());
     }
     (text, lines)
+}
+
+fn text_of(row: &Row) -> String {
+    row.text.0.repeat(row.text.1 + 1)
+}
+
+/// The column of texts, as the source hands it out.
+fn texts(table: &Table) -> Vec<String> {
+    let mut reading = table.reading.clone();
+    reading.wanted = vec![Wanted {
+        name: "t".into(),
+        read: Read::Text,
+    }];
+    let (ledger, mut texts) = (Ledger::new(ROOMY), Vec::new());
+    let take = |chunk: &tidegate_data::chunk::Chunk, _| {
+        let text = |row| String::from_utf8_lossy(chunk.text(0, row).unwrap_or_default()).into_owned();
+        texts.extend((0..chunk.n_rows()).map(text));
+        std::ops::ControlFlow::Continue(())
+    };
+    table
+        .source
+        .scan(&reading, Position::default(), &ledger, take)
+        .unwrap();
+    assert_eq!(ledger.used(), 0);
+    texts
 }
 
 fn number(target: i32) -> f64 {
@@ -99,13 +127,14 @@ proptest! {
         rows[0].text.1 = 0;
         let (text, lines) = write(&rows, delimiter, last_line_end);
         let scratch = Scratch::new(&text);
-        let said = TableOptions {
+        let reading = SourceOptions {
             dialect: DialectOptions { delimiter: Some(delimiter as u8), quote: Some(Some(b'"')), header: Some(true) },
-            task: Some(Task::Regression),
-            ..TableOptions::default()
+            ..SourceOptions::default()
         };
-        let table = scratch.open("y", &said).unwrap();
-        prop_assert_eq!(&table.ignored, &["t"]);
+        let said = TableOptions { task: Some(Task::Regression), ..without(&["t"]) };
+        let table = scratch.open_as("y", &reading, &said).unwrap();
+        let expected_texts: Vec<String> = rows.iter().map(|row| text_of(row).trim().to_string()).collect();
+        prop_assert!(texts(&table) == expected_texts);
         let holdout = options(1, None).holdout;
         let expected: Vec<Cells> = rows.iter().zip(&lines).map(|(row, &line)| Cells {
             line,
@@ -114,7 +143,7 @@ proptest! {
             held_out: holdout.contains(line),
         }).collect();
         // The sample may end before the first missing value; then it reads as the mean and has no flag.
-        let flags = table.encoders.features[0].scale.flag_missing;
+        let flags = matches!(&table.encoders.features[0].encoder, Encoder::Number(number) if number.flag_missing);
         let mut places = None;
         for threads in [1, 2, 5] {
             let found = read(&table, &options(threads, None), ROOMY).unwrap();

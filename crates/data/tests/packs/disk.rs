@@ -118,6 +118,25 @@ fn a_writer_of_bins_tells_when_the_disk_is_full() {
     assert_eq!(fs::read_dir(store.path()).unwrap().count(), 0);
 }
 
+/// File systems in memory cannot read past the page cache: the ordinary way has to do.
+#[test]
+fn a_disk_that_cannot_read_uncached() {
+    let scratch = Scratch::mixed(60_000);
+    let Some(disk) = SmallDisk::mount(scratch.folder.path(), 128) else {
+        return;
+    };
+    let ledger = Ledger::new(ROOMY);
+    let expected = pass(&scratch.table(), &pass_options(2, None), &ledger).unwrap();
+    let mut table = scratch.table();
+    let store = PackStore::at(disk.0.join("packs"));
+    table.use_pack(options(store, key(), 60_000), holdout(), &ledger);
+    for ready in [false, true, true] {
+        assert_eq!(table.pack.as_ref().unwrap().is_ready(), ready);
+        assert!(pass(&table, &pass_options(2, None), &ledger).unwrap() == expected);
+    }
+    drop(table);
+}
+
 #[test]
 fn a_store_that_is_no_folder() {
     let scratch = Scratch::mixed(500);

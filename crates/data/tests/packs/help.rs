@@ -185,7 +185,7 @@ impl Block {
         let row = |i: usize| (first + i) as u64;
         Block {
             bins: (0..n_rows * n_features)
-                .map(|i| (row(i) * 2_654_435_761 >> 13) as u8)
+                .map(|i| ((row(i) * 2_654_435_761) >> 13) as u8)
                 .collect(),
             target: (0..n_rows).map(|i| row(i) as f32 / 3.0).collect(),
             held_out: (0..n_rows).map(|i| u8::from(row(i) % 10 == 3)).collect(),

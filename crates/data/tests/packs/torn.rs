@@ -59,6 +59,34 @@ fn files_cut_off_anywhere() {
     }
 }
 
+#[test]
+fn files_of_bins_cut_off_at_every_length() {
+    let scratch = Scratch::numbers(2);
+    let holder = Ledger::new(ROOMY).holder("pack");
+    write_bins(&scratch.options(), 3, &[40, 50], &holder);
+    let whole = FILES.map(|file| fs::read(scratch.pack().join(file)).unwrap());
+    for (cut, step) in [(0, 64), (1, 1), (2, 1)] {
+        for length in (0..whole[cut].len()).step_by(step) {
+            fs::create_dir_all(scratch.pack()).unwrap();
+            for (file, bytes) in FILES.iter().zip(&whole) {
+                let bytes = if *file == FILES[cut] {
+                    &bytes[..length]
+                } else {
+                    bytes
+                };
+                fs::write(scratch.pack().join(file), bytes).unwrap();
+            }
+            let opened = BinsPack::open(&scratch.store(), key(), 3, &holder);
+            assert!(
+                matches!(opened, Err(PackProblem::Damaged { .. })),
+                "{} at {length}",
+                FILES[cut]
+            );
+            assert!(!scratch.pack().exists());
+        }
+    }
+}
+
 /// The file keeps its length and loses what a disk never got.
 #[test]
 fn zeros_instead_of_data_at_every_page() {

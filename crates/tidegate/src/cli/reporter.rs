@@ -191,9 +191,10 @@ impl Reporter {
     /// a narrow terminal cuts the end.
     fn figures(&self, rows: u64, rate: f64, loss: Option<f64>, done: u64, total: Option<u64>) -> String {
         let mut parts = vec![format!("memory {}", against(self.memory, Some(self.budget)))];
-        if let Some(total) = total.filter(|_| done > 0) {
-            let left = self.epoch_started.elapsed().as_secs_f64() * (total.saturating_sub(done)) as f64
-                / done as f64;
+        let elapsed = self.epoch_started.elapsed();
+        // A guess from the first moments would be wild.
+        if let Some(total) = total.filter(|total| done * 50 > *total || elapsed.as_secs() >= 3) {
+            let left = elapsed.as_secs_f64() * (total.saturating_sub(done)) as f64 / done.max(1) as f64;
             parts.push(format!("{} left", duration(left)));
         }
         parts.push(format!("{} rows/s", short(rate)));

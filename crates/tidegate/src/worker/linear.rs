@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use tidegate_data::pack::TablePack;
 use tidegate_train::linear::{self, ClassWeights, Outcome};
 use tidegate_train::{Checkpoint, Model, Report};
 use tidegate_watch::Event;
@@ -70,6 +71,11 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         speaker.stop,
         &mut sink,
     )?;
+    for problem in table.pack.iter().flat_map(TablePack::take_problems) {
+        speaker.say(Event::Warning {
+            text: problem.to_string(),
+        });
+    }
     match outcome {
         Outcome::Done(done) => Ok(Some(*done)),
         Outcome::Stopped { epoch, checkpoint } => {

@@ -1,16 +1,18 @@
 //! Training in the worker: look, fit the encoders, say what comes of them, train, keep the model.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_data::pack::{PackKey, PackOptions, PackStore};
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{EncodingPlan, FitOptions, Holdout, Purpose, Role, Source, Table};
+use tidegate_data::{EncodingPlan, FitOptions, Holdout, Position, Purpose, Role, Source, Table};
 use tidegate_memory::{Grant, Ledger};
 use tidegate_train::{Error as TrainError, Metric, Model, Report, RowReport};
 use tidegate_watch::{Done, EncodedColumn, Event};
 
-use super::{Speaker, THREAD_BYTES, boost, linear, runtime_bytes, sampling_ledger};
+use super::{Rate, Speaker, THREAD_BYTES, boost, linear, runtime_bytes, sampling_ledger};
 use crate::{Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
@@ -193,7 +195,32 @@ impl Site<'_> {
             // Half of what is left: the model and its buffers come later and need room too.
             bytes: free / 2,
         };
-        let encoding = table.fit_encoders(purpose, &options, &ledger)?;
+        let (total, mut rate) = (table.source.bytes(), Rate::new());
+        let mut progress = |position: Position, rows| {
+            speaker.say(Event::Progress {
+                epoch: 0,
+                epochs: 0,
+                step: position.piece,
+                done_bytes: position.consumed,
+                total_bytes: Some(total),
+                rows,
+                rows_per_second: rate.at(0, rows),
+                loss: None,
+                phase: Some("fit".into()),
+            });
+            match speaker.stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let Some(encoding) = table.fit_encoders(purpose, &options, &ledger, &mut progress)? else {
+            speaker.say(Event::Stopped {
+                epoch: 0,
+                step: 0,
+                checkpoint: places.resume,
+            });
+            return Ok(None);
+        };
         if told {
             tell(speaker, &encoding);
         }

@@ -48,8 +48,11 @@ pub fn load_checkpoint(folder: &Path, settings: &Settings, features: &[FeatureBi
     if kept.settings.options != settings.options {
         return Err(Error::OtherCheckpoint { what: "job" });
     }
-    if kept.forest.features != features || !kept.forest.fits(features.len()) {
+    if kept.forest.features != features {
         return Err(Error::OtherCheckpoint { what: "encoding" });
+    }
+    if let Some(fault) = kept.forest.fault() {
+        return Err(damaged(&path, fault));
     }
     Ok(kept.forest)
 }

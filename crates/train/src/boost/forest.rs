@@ -246,40 +246,6 @@ impl Forest {
         (nodes * 32 + cuts * 4) as u64
     }
 
-    /// Whether every node is one that a walk over rows of so many features can pass: what is read from a file may
-    /// be anything.
-    pub fn fits(&self, n_features: usize) -> bool {
-        let outputs = match self.objective {
-            Objective::Softmax(classes) => classes,
-            _ => 1,
-        };
-        let whole = |tree: &Tree| {
-            let n = tree.n_nodes();
-            let lengths = [
-                tree.right.len(),
-                tree.feature.len(),
-                tree.threshold.len(),
-                tree.value.len(),
-            ];
-            let others = [tree.bin.len(), tree.default_left.len(), tree.gain.len()];
-            let forward = |node: usize| {
-                let (left, right) = (tree.left[node] as usize, tree.right[node] as usize);
-                left == 0
-                    || (left > node
-                        && right > node
-                        && left < n
-                        && right < n
-                        && (tree.feature[node] as usize) < n_features)
-            };
-            n > 0 && lengths.iter().chain(&others).all(|len| *len == n) && (0..n).all(forward)
-        };
-        self.features.len() == n_features
-            && self.base.len() == outputs
-            && outputs > 0
-            && self.trees.len().is_multiple_of(outputs)
-            && self.trees.iter().all(whole)
-    }
-
     /// What each feature did, in the order of the features.
     pub fn importance(&self) -> Vec<Importance> {
         let mut all: Vec<Importance> = self.features.iter().map(Importance::none).collect();

@@ -103,6 +103,10 @@ impl Part for JsonPart {
         &self.columns
     }
 
+    fn may_have_more_columns(&self) -> bool {
+        true
+    }
+
     fn bytes(&self) -> u64 {
         self.input.bytes()
     }

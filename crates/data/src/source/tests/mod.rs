@@ -134,7 +134,7 @@ fn take(place: &Place, reading: &Reading, chunk: &Chunk, pieces: &mut Pieces) {
             Read::Text => chunk.text(column, row).map_or("-".into(), |text| {
                 String::from_utf8(text.to_vec()).expect("texts are UTF-8")
             }),
-            Read::Number | Read::Boolean => match chunk.numbers(column)[row] {
+            Read::Number | Read::Boolean | Read::Time(_) => match chunk.numbers(column)[row] {
                 number if number.is_nan() => "-".into(),
                 number => number.to_string(),
             },
