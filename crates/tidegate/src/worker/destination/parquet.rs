@@ -15,14 +15,14 @@ use tidegate_train::{Error, Prediction, Result};
 
 use super::{Columns, Destination, OUTPUT};
 
-/// What the rows of a group take until it is full: some two hundred thousand of them with a probability each.
-const GROUP_BYTES: usize = 4 << 20;
+/// What the rows of a group take until it is full: some ninety thousand of them with a probability each.
+const GROUP_BYTES: usize = 2 << 20;
 /// Rows of a group at the least, however many classes there are.
 const LEAST_ROWS: usize = 256;
-/// What the writer holds of one column while it is written: a page, the same compressed, a dictionary. 1.9 MB were
-/// measured on groups of numbers and of texts.
-const WRITER_BYTES: u64 = 4_000_000;
-/// What the writer keeps of every column of every group until the end of the file. 650 bytes were measured.
+/// What the writer holds of one column while it is written: pages of at most 20,000 values, the same compressed, a
+/// dictionary.
+const WRITER_BYTES: u64 = 2_000_000;
+/// What the writer keeps of every column of every group until the end of the file.
 const CHUNK_BYTES: u64 = 1_000;
 /// Values that are handed to the writer together.
 const TOGETHER: usize = 1024;
