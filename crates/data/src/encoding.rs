@@ -14,6 +14,16 @@ use crate::table::TableColumn;
 use crate::target::{Target, Task};
 use crate::{Batch, Error, FeatureOptions, Result, Table};
 
+/// A dense value as trees see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TreeColumn {
+    pub name: String,
+    /// Where it may be cut.
+    pub cuts: Vec<f32>,
+    /// Of codes of categories, which are split into groups instead: how many there are.
+    pub categories: Option<usize>,
+}
+
 /// What a table becomes, before it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EncodingPlan {
@@ -30,8 +40,8 @@ pub struct EncodingPlan {
     pub held_out: Option<u64>,
     pub width: Width,
     pub bytes_per_row: f64,
-    /// For trees: a name and the cuts for each dense value, in order.
-    pub cuts: Vec<(String, Vec<f32>)>,
+    /// For trees: every dense value, in order.
+    pub cuts: Vec<TreeColumn>,
 }
 
 impl EncodingPlan {
@@ -132,9 +142,12 @@ impl Table {
         let (mut features, mut folds, mut cuts) = (Vec::new(), Vec::new(), Vec::new());
         for chosen in chosen {
             if let Some(feature) = chosen.feature {
-                let names =
-                    (0..feature.encoder.width().dense).map(|i| feature.encoder.name(&feature.name, i));
-                cuts.extend(names.zip(chosen.cuts));
+                let categories = chosen.categories;
+                cuts.extend(chosen.cuts.into_iter().enumerate().map(|(i, cuts)| TreeColumn {
+                    name: feature.encoder.name(&feature.name, i),
+                    cuts,
+                    categories,
+                }));
                 features.push(feature);
                 folds.push(chosen.folds);
             }
