@@ -1,5 +1,7 @@
 //! From a table with roles to a table with encoders: one fit, one choice per column, all of it written down.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 use tidegate_memory::Ledger;
 
@@ -91,9 +93,20 @@ impl Table {
         self.encoders.target.task() != Task::Multiclass && self.columns.iter().all(plain)
     }
 
+    /// Fits and chooses the encoders of all columns, from beginning to end.
+    pub fn fit_encoders(
+        &mut self,
+        purpose: Purpose,
+        options: &FitOptions,
+        ledger: &Ledger,
+    ) -> Result<EncodingPlan> {
+        let fitted = self.fit_encoders_with(purpose, options, ledger, &mut |_, _| ControlFlow::Continue(()));
+        fitted.map(|plan| plan.expect("nobody ends it"))
+    }
+
     /// Fits and chooses the encoders of all columns. The fit streams the table once, unless a sample does; `None` when
     /// `progress` ended it.
-    pub fn fit_encoders(
+    pub fn fit_encoders_with(
         &mut self,
         purpose: Purpose,
         options: &FitOptions,
@@ -282,7 +295,9 @@ fn packed_bytes(purpose: Purpose, width: Width, sparse_values: f64) -> f64 {
             dense: width.dense,
             sparse: width.sparse,
         },
-        Purpose::Trees => Layout::Bins { features: width.dense },
+        Purpose::Trees => Layout::Bins {
+            features: width.dense,
+        },
     };
     layout.row_bytes(sparse_values)
 }

@@ -125,13 +125,11 @@ impl Tree {
 
     /// The tree as it is walked by rows of bins.
     pub(super) fn walk(&self) -> Walk {
-        let step = |node: usize| {
-            Step {
-                test: self.test(node),
-                left: self.left[node],
-                right: self.right[node],
-                value: self.value[node],
-            }
+        let step = |node: usize| Step {
+            test: self.test(node),
+            left: self.left[node],
+            right: self.right[node],
+            value: self.value[node],
         };
         Walk {
             steps: (0..self.n_nodes()).map(step).collect(),

@@ -44,8 +44,12 @@ pub(super) fn apply(
         let order = &mut state.order[start as usize..end as usize];
         let test = split.test;
         let n_left = match test.set {
-            None => divide(order, spare, bins, n_features, test.feature, |bin| test.is_below(bin)),
-            Some(set) => divide(order, spare, bins, n_features, test.feature, |bin| set.contains(bin)),
+            None => divide(order, spare, bins, n_features, test.feature, |bin| {
+                test.is_below(bin)
+            }),
+            Some(set) => divide(order, spare, bins, n_features, test.feature, |bin| {
+                set.contains(bin)
+            }),
         };
         let middle = start + n_left as u32;
         state.ranges[split.left] = [start, middle];
