@@ -49,7 +49,7 @@ pub use holdout::Holdout;
 pub use input::{Compression, Input};
 pub use number::{Number, parse_number};
 pub use pack::{BinsPack, BinsWriter, PackKey, PackOptions, PackProblem, PackStore, TablePack};
-pub use pass::{Pass, PassOptions};
+pub use pass::{BUFFERS, Pass, PassOptions};
 pub use profile::{ColumnProfile, Profile};
 pub use role::Role;
 pub use source::{Position, Source, SourceOptions};

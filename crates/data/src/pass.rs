@@ -15,6 +15,9 @@ use crate::source::{Piece, Place, Reading, SourceReader};
 use crate::target::{Target, TargetValue};
 use crate::{BadRows, Batch, Error, Fault, Holdout, Position, Result, RowCounts, Table};
 
+/// The holder of all that a pass over a table takes: text, decoded rows, encoded rows, the reader's own.
+pub const BUFFERS: &str = "data buffers";
+
 /// How to read a table once.
 #[derive(Debug, Clone, Copy)]
 pub struct PassOptions {
@@ -113,7 +116,7 @@ impl Table {
         T: Send,
         E: From<Error>,
     {
-        let batches = ledger.holder("batches");
+        let batches = ledger.holder(BUFFERS);
         let new_batch = || Batch::new(self.encoders.width(), &batches);
         let (reader, slots) = self.start(&self.reading, options, ledger, self.slot_size(), new_batch)?;
         let sparse_values = self.encoders.sparse_values();
@@ -179,11 +182,11 @@ impl Table {
         size: SlotSize,
         out: impl Fn() -> Result<B>,
     ) -> Result<(SourceReader<'a>, Vec<Slot<B>>)> {
-        let (texts, chunks) = (ledger.holder("text"), ledger.holder("rows"));
+        let holder = ledger.holder(BUFFERS);
         let is_text = self.source.piece_size(reading).text > 0;
         let slot = || -> Result<Slot<B>> {
-            let text = is_text.then(|| TextBuffer::new(&texts)).transpose()?;
-            let chunk = Chunk::new(&reading.wanted, &reading.missing, &chunks)?;
+            let text = is_text.then(|| TextBuffer::new(&holder)).transpose()?;
+            let chunk = Chunk::new(&reading.wanted, &reading.missing, &holder)?;
             Ok(Slot {
                 piece: Piece { text, chunk },
                 out: out()?,

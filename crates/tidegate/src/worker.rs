@@ -208,6 +208,18 @@ fn working_ledger(plan: &Plan) -> Result<(Ledger, [Grant; 2])> {
     Ok((ledger, held))
 }
 
+/// Of the stages to come and of the one that is over, the fit of the encoders, the one that takes the most: holders
+/// with their bytes, and their sum. What the fit took is known by now.
+fn largest_stage(mut stages: Vec<Vec<(String, u64)>>, ledger: &Ledger) -> (Vec<(String, u64)>, u64) {
+    let fit = ledger.snapshot().holders.into_iter();
+    stages.push(fit.map(|holder| (holder.name, holder.peak)).collect());
+    let sum = |holders: &Vec<(String, u64)>| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    // The first of equals, for it says more.
+    let largest = stages.into_iter().rev().max_by_key(sum).unwrap_or_default();
+    let needs = sum(&largest);
+    (largest, needs)
+}
+
 /// Rows per second since the epoch began.
 struct Rate {
     epoch: u32,

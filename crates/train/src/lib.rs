@@ -13,6 +13,7 @@ mod metrics;
 mod model;
 mod predict;
 mod report;
+mod tensors;
 mod write;
 
 pub use checkpoint::Checkpoint;

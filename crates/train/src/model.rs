@@ -10,7 +10,6 @@
 //!   report.json            metrics, rows, settings
 //! ```
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -20,8 +19,8 @@ use tidegate_data::encode::Encoders;
 use tidegate_data::target::Task;
 
 use crate::boost::{Forest, to_xgboost};
-use crate::checkpoint::{read_tensors, tensor_bytes};
 use crate::linear::{LinearModel, outputs};
+use crate::tensors::{Tensor, TensorFile, write_tensors};
 use crate::write::{Folder, present, replace_folder};
 use crate::{Error, Report, Result};
 
@@ -167,33 +166,40 @@ impl Model {
 }
 
 fn write_linear(linear: &LinearModel, new: &Folder) -> Result<()> {
-    let n = linear.weights.len() / linear.n_scores();
-    let outputs = linear.weights.chunks_exact(n);
-    let (mut weights, mut bias) = (Vec::with_capacity(linear.weights.len()), Vec::new());
-    for output in outputs {
-        let (last, values) = output.split_last().expect("weights hold at least the bias");
-        weights.extend_from_slice(values);
-        bias.push(*last);
-    }
-    let tensors = BTreeMap::from([("weights".into(), weights), ("bias".into(), bias)]);
-    new.write("weights.safetensors", &tensor_bytes(&tensors))
+    let outputs = linear.n_scores();
+    // The bias is the last of each output.
+    let width = linear.weights.len() / outputs - 1;
+    let weight = |i: usize| linear.weights[i / width * (width + 1) + i % width];
+    let bias = |k: usize| linear.weights[k * (width + 1) + width];
+    let tensors = vec![
+        Tensor::new("weights", width * outputs, weight),
+        Tensor::new("bias", outputs, bias),
+    ];
+    new.write_with("weights.safetensors", |file| write_tensors(tensors, file))
 }
 
 fn read_linear(folder: &Path, encoders: &Encoders) -> Result<LinearModel> {
     let path = folder.join("weights.safetensors");
-    let tensors = read_tensors(&path)?;
-    let (Some(weights), Some(bias)) = (tensors.get("weights"), tensors.get("bias")) else {
+    let file = TensorFile::open(&path)?;
+    let (Some(n_weights), Some(n_biases)) = (file.len("weights"), file.len("bias")) else {
         return Err(damaged(&path, "it lacks weights or bias"));
     };
     let (width, outputs) = (encoders.width().total(), outputs(&encoders.target));
-    if outputs == 0 || bias.len() != outputs || weights.len() != width * outputs {
+    if outputs == 0 || n_biases != outputs || n_weights != width * outputs {
         return Err(damaged(&path, "weights and encoders do not belong together"));
     }
+    let mut biases = Vec::with_capacity(outputs);
+    file.read("bias", |bias| biases.push(bias))?;
     let mut joined = Vec::with_capacity((width + 1) * outputs);
-    for (k, bias) in bias.iter().enumerate() {
-        joined.extend_from_slice(&weights[k * width..(k + 1) * width]);
-        joined.push(*bias);
-    }
+    let mut biases = biases.into_iter();
+    file.read("weights", |weight| {
+        joined.push(weight);
+        if joined.len() % (width + 1) == width {
+            joined.extend(biases.next());
+        }
+    })?;
+    // Without any weights there are only biases.
+    joined.extend(biases);
     Ok(LinearModel {
         weights: joined,
         target: encoders.target.clone(),

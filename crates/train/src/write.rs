@@ -65,9 +65,18 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.write_with(name, |file| file.write_all(bytes))
+    }
+
+    /// A file that is written piece by piece.
+    pub(crate) fn write_with(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<()> {
         let path = self.path.join(name);
         let written = File::create(&path).and_then(|mut file| {
-            file.write_all(bytes)?;
+            write(&mut file)?;
             file.sync_all()
         });
         written.map_err(|source| Error::Write { path, source })

@@ -145,8 +145,8 @@ impl Part for CsvPart {
         let has_texts = reading.wanted.iter().any(|wanted| wanted.read == Read::Text);
         PieceSize {
             text: TextBuffer::bytes_needed(),
-            // A quarter more rows than the sample says, for blocks of shorter rows.
-            rows: rows + rows / 4 + 1,
+            // Some more rows than the sample says, as buffers are made for them.
+            rows: rows + rows / 8 + 1,
             texts: if has_texts { text } else { 0 },
             reader: 0,
         }
@@ -185,7 +185,7 @@ impl Part for CsvPart {
         start: Position,
         ledger: &Ledger,
     ) -> Result<Box<dyn Pieces + 'a>> {
-        let holder = ledger.holder("text");
+        let holder = ledger.holder(crate::BUFFERS);
         let blocks = BlockReader::new(&self.input, &self.shape.dialect, &holder, ledger.budget(), start)?;
         Ok(Box::new(CsvPieces { blocks }))
     }

@@ -271,7 +271,7 @@ fn run<T, E>(
 where
     T: Send,
 {
-    let batches = ledger.holder("batches");
+    let batches = ledger.holder(crate::BUFFERS);
     let mut slots = vec![pack.slot(table.width(), &batches)?];
     while slots.len() < 2 * threads + 1 {
         match pack.slot(table.width(), &batches) {

@@ -161,7 +161,7 @@ pub(super) fn pieces(
     ledger: &Ledger,
     run: impl FnOnce(&mut Feed) -> Result<()> + Send + 'static,
 ) -> Result<CursorPieces> {
-    let holder = ledger.holder("query");
+    let holder = ledger.holder(crate::BUFFERS);
     let grant = holder.try_grant(part.piece_size(reading).reader)?;
     let (orders, incoming) = channel();
     let (outgoing, answers) = channel();

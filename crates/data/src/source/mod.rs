@@ -132,7 +132,7 @@ impl Source {
         ledger: &Ledger,
         mut take: impl FnMut(&Chunk, Position) -> ControlFlow<()>,
     ) -> Result<()> {
-        let holder = ledger.holder("rows");
+        let holder = ledger.holder(crate::BUFFERS);
         let is_text = self.piece_size(reading).text > 0;
         let mut piece = Piece {
             text: is_text.then(|| TextBuffer::new(&holder)).transpose()?,

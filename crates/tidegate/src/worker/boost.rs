@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tidegate_data::pack::{BinsPack, BinsWriter};
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{PassOptions, Position, Table};
+use tidegate_data::{BUFFERS, PassOptions, Position, Table};
 use tidegate_memory::give_freed_memory_back;
 use tidegate_train::boost::{
     self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Plan, Rows, Settings, Shape, Trained,
@@ -17,9 +17,9 @@ use tidegate_train::{
 };
 use tidegate_watch::Event;
 
-use super::Rate;
 use super::relay::Relay;
 use super::train::{CHECKPOINT_EVERY, Prepared};
+use super::{Rate, largest_stage};
 use crate::{ClassWeights, Growth as AskedGrowth, Job, Result};
 
 /// The model and its report; `None` when asked to stop, which is said.
@@ -129,6 +129,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         }
         Outcome::Done(trained) => {
             let importance = importance(&trained.forest, &rows, job.train.seed, plan.threads, &ledger)?;
+            speaker.ledger(&ledger);
             drop(rows);
             let report = report(&table, &trained, counts, importance);
             let model = Model {
@@ -199,10 +200,21 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
         }
         .into());
     }
-    let mut holders = prepared.fixed.to_vec();
-    holders.push(("encoders".into(), encoders));
-    holders.extend(plan.holders.iter().cloned());
-    let needs = holders.iter().map(|(_, bytes)| bytes).sum();
+    let stage = |encoders: u64, others: &[(String, u64)]| {
+        let mut holders = prepared.fixed.to_vec();
+        holders.push(("encoders".into(), encoders));
+        holders.extend(others.iter().cloned());
+        holders
+    };
+    let growing = stage(encoders, &plan.holders);
+    let reading = stage(
+        table.encoder_bytes(),
+        &[
+            (BUFFERS.into(), table.pass_needs(prepared.threads).bytes()),
+            (boost::ROWS.into(), plan.bytes(boost::ROWS)),
+        ],
+    );
+    let (holders, needs) = largest_stage(vec![growing, reading], &prepared.ledger);
     prepared.speaker.say(Event::Plan {
         holders,
         needs,

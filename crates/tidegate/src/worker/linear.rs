@@ -34,7 +34,6 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         runtime,
         ..
     } = prepared;
-    let plan = linear::plan(&table, threads, runtime, budget)?;
     let resume = places
         .resume
         .then(|| Checkpoint::load(&places.checkpoint))
@@ -53,6 +52,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         checkpoint: places.keep.then(|| places.checkpoint.clone()),
         checkpoint_every: CHECKPOINT_EVERY,
     };
+    let plan = linear::plan_for(&table, &options, threads, runtime, budget)?;
     let mut relay = Relay {
         speaker,
         ledger: &ledger,
@@ -76,6 +76,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             text: problem.to_string(),
         });
     }
+    speaker.ledger(&ledger);
     match outcome {
         Outcome::Done(done) => Ok(Some(*done)),
         Outcome::Stopped { epoch, checkpoint } => {

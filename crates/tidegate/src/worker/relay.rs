@@ -7,7 +7,7 @@ use tidegate_memory::Ledger;
 use tidegate_train::Event as Told;
 use tidegate_watch::Event;
 
-use super::{Rate, Speaker};
+use super::{Rate, Speaker, largest_stage};
 use crate::Error;
 
 /// Snapshots of the ledger go to the supervisor this often.
@@ -31,7 +31,7 @@ impl Relay<'_> {
         }
         match event {
             Told::Plan { holders } => {
-                let needs = holders.iter().map(|(_, bytes)| bytes).sum();
+                let (holders, needs) = largest_stage(vec![holders], self.ledger);
                 self.speaker.say(Event::Plan {
                     holders,
                     needs,

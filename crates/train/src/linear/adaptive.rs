@@ -44,6 +44,9 @@ const FIRST_VARIANCE: f64 = 3.0;
 const BELIEVE_DENSE: f32 = 0.3;
 const BELIEVE_SPARSE: f32 = 0.7;
 
+/// Cells that are given up at a time when they become weights: half a megabyte of them.
+const GIVEN_UP: usize = 1 << 16;
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Adaptive {
     /// All outputs of the first encoded value, then of the next; the biases last.
@@ -87,16 +90,35 @@ impl Adaptive {
 
     /// The weights at the end of an epoch, as a model has them: all of the first output, then all of the next.
     pub(super) fn weights(&self, problem: &Problem) -> Vec<f64> {
-        let (n, outputs) = (problem.n, problem.outputs);
-        let mut weights = vec![0.0; n * outputs];
-        let all = (problem.l1 * f64::from(self.epochs + 1)) as f32;
-        for (i, cells) in self.cells.chunks_exact(outputs).enumerate() {
-            for (k, cell) in cells.iter().enumerate() {
-                let l1 = if i + 1 < n { all } else { 0.0 };
-                weights[k * n + i] = f64::from(cell.weight(l1));
+        let mut weights = vec![0.0; problem.total()];
+        for at in 0..self.cells.len() {
+            self.write_weight(at, problem, &mut weights);
+        }
+        weights
+    }
+
+    /// The same weights, for which the cells are given up: from the last to the first, so that both take no more
+    /// than one of them does.
+    pub(super) fn take_weights(&mut self, problem: &Problem) -> Vec<f64> {
+        // Zeros that the kernel makes pages for only as they are written.
+        let mut weights = vec![0.0; problem.total()];
+        while let Some(last) = self.cells.len().checked_sub(1) {
+            self.write_weight(last, problem, &mut weights);
+            self.cells.truncate(last);
+            if last.is_multiple_of(GIVEN_UP) {
+                self.cells.shrink_to_fit();
             }
         }
         weights
+    }
+
+    /// Writes the weight of one cell to where a model has it.
+    #[inline]
+    fn write_weight(&self, at: usize, problem: &Problem, weights: &mut [f64]) {
+        let (i, k) = (at / problem.outputs, at % problem.outputs);
+        let all = (problem.l1 * f64::from(self.epochs + 1)) as f32;
+        let l1 = if i + 1 < problem.n { all } else { 0.0 };
+        weights[k * problem.n + i] = f64::from(self.cells[at].weight(l1));
     }
 
     /// Every row will be seen once more, and so is the penalty.

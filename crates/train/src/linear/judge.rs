@@ -1,6 +1,7 @@
 //! Weights judged by the rows held out: on the way where they stay for an epoch, else by a pass of their own.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tidegate_data::Batch;
@@ -21,15 +22,15 @@ pub(super) struct Verdict {
 
 /// The weights to keep, and what the rows held out say of them.
 pub(super) struct Chosen {
-    pub weights: Vec<f64>,
+    pub model: Arc<LinearModel>,
     pub quality: Quality,
     pub early_stop: Option<EarlyStop>,
 }
 
 impl Chosen {
-    fn new(weights: Vec<f64>, quality: Quality) -> Chosen {
+    fn new(model: Arc<LinearModel>, quality: Quality) -> Chosen {
         Chosen {
-            weights,
+            model,
             quality,
             early_stop: None,
         }
@@ -56,11 +57,11 @@ impl Training<'_, '_> {
         Evaluator::new(self.problem.target.task(), &self.state.prior())
     }
 
-    pub(super) fn with_weights(&self, weights: Vec<f64>) -> LinearModel {
-        LinearModel {
+    pub(super) fn with_weights(&self, weights: Vec<f64>) -> Arc<LinearModel> {
+        Arc::new(LinearModel {
             weights,
             target: self.problem.target.clone(),
-        }
+        })
     }
 
     /// The weights judged in this epoch are compared with the best so far; `true` when none have improved for as
@@ -82,7 +83,7 @@ impl Training<'_, '_> {
                 self.state.best = Some(Best {
                     epoch,
                     loss,
-                    weights: judged.clone(),
+                    model: judged.clone(),
                 });
                 self.best_quality = self.evaluator.as_ref().map(Evaluator::quality);
                 false
@@ -91,9 +92,12 @@ impl Training<'_, '_> {
     }
 
     /// The weights to keep: the last ones, or the best where the options
-    /// are patient. `None` when asked to stop meanwhile.
+    /// are patient. `None` when asked to stop meanwhile. The state that they come from is given up, but for what a
+    /// checkpoint has of it.
     pub(super) fn choose(&mut self, settled: bool) -> Result<Option<Chosen>> {
-        let last = self.state.weights(&self.problem);
+        self.state.judged = None;
+        let last = self.state.take_weights(&self.problem);
+        let last = self.with_weights(last);
         let epochs = self.state.progress.epoch + 1;
         // Settled weights were judged in this very epoch.
         if let Some(evaluator) = self.evaluator.take().filter(|_| settled) {
@@ -121,7 +125,7 @@ impl Training<'_, '_> {
         let best = self.state.best.take().expect("there is a better one");
         let quality = match self.best_quality.take() {
             Some(quality) => quality,
-            None => match self.evaluate(&best.weights)? {
+            None => match self.evaluate(&best.model)? {
                 Some(verdict) => verdict.quality,
                 None => return Ok(None),
             },
@@ -137,20 +141,19 @@ impl Training<'_, '_> {
         )));
         Ok(Some(Chosen {
             early_stop: Some(early),
-            ..Chosen::new(best.weights, quality)
+            ..Chosen::new(best.model, quality)
         }))
     }
 
     /// Judges weights by one more pass; `None` when asked to stop meanwhile.
-    fn evaluate(&mut self, weights: &[f64]) -> Result<Option<Verdict>> {
+    fn evaluate(&mut self, model: &LinearModel) -> Result<Option<Verdict>> {
         (self.sink)(Event::Notice(
             "one more pass to judge the model by the rows held out".into(),
         ));
         let (mut evaluator, stop) = (self.new_evaluator(), self.stop);
-        let model = self.with_weights(weights.to_vec());
         let (mut rows, mut loss) = (0, 0.0);
         let judged = |batch: &mut Batch, (), _| {
-            let (more, sum) = judge(&model, batch, Some(&mut evaluator));
+            let (more, sum) = judge(model, batch, Some(&mut evaluator));
             (rows, loss) = (rows + more, loss + sum);
             Ok::<_, Error>(match stop.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),

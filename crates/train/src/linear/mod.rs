@@ -27,7 +27,7 @@ mod tests;
 mod train;
 
 pub use loss::{ClassWeights, Loss};
-pub use plan::{FULL_WIDTH, Plan, plan};
+pub use plan::{FULL_WIDTH, Plan, plan, plan_for};
 pub(crate) use plan::{THREAD_BYTES, fit};
 pub use train::{Options, Outcome, train};
 

@@ -1,10 +1,12 @@
 //! What a linear training will hold, computed before it holds it.
 
-use tidegate_data::Table;
+use tidegate_data::{BUFFERS, Table};
 
 use super::adaptive::Adaptive;
 use super::moments::Moments;
 use super::outputs;
+use super::train::Options;
+use crate::tensors::PIECE_BYTES;
 use crate::{Error, Evaluator, Result};
 
 /// Weights, of all outputs and with their biases, up to which the model is fitted by its full curvature. At this
@@ -35,21 +37,46 @@ impl Plan {
 }
 
 /// Works out what training on `table` takes beside the `runtime`, the bytes of the program itself, with as
-/// many of `threads` as the budget allows; refuses a budget that is too small even for one.
+/// many of `threads` as the budget allows; refuses a budget that is too small even for one. For options that take
+/// the most: rows held out, and patience.
 pub fn plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
+    plan_of(table, (true, true), threads, runtime, budget)
+}
+
+/// Like [`plan`], for the options that the training will have.
+pub fn plan_for(
+    table: &Table,
+    options: &Options,
+    threads: usize,
+    runtime: u64,
+    budget: u64,
+) -> Result<Plan> {
+    let held_out = !options.holdout.is_none();
+    let kept = (held_out, held_out && options.patience.is_some());
+    plan_of(table, kept, threads, runtime, budget)
+}
+
+fn plan_of(
+    table: &Table,
+    (held_out, patient): (bool, bool),
+    threads: usize,
+    runtime: u64,
+    budget: u64,
+) -> Result<Plan> {
     let target = &table.encoders.target;
+    let evaluation = match held_out {
+        true => Evaluator::bytes(target.task(), target.labels().len()),
+        false => 0,
+    };
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
         vec![
             ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
             ("encoders".into(), table.encoder_bytes()),
-            ("data buffers".into(), pass.bytes()),
-            (MODEL.into(), model_bytes(table, threads)),
-            (
-                EVALUATION.into(),
-                2 * Evaluator::bytes(target.task(), target.labels().len()),
-            ),
+            (BUFFERS.into(), pass.bytes()),
+            (MODEL.into(), model_bytes(table, threads, patient)),
+            (EVALUATION.into(), evaluation),
         ]
     };
     fit(needs, threads, budget)
@@ -83,20 +110,20 @@ pub(crate) const THREAD_BYTES: u64 = 2_000_000;
 pub(super) const MODEL: &str = "model";
 pub(super) const EVALUATION: &str = "evaluation";
 
-/// Weights, curvature, what pieces on their way carry, the scratch of a solve and the copies of a checkpoint.
-fn model_bytes(table: &Table, threads: usize) -> u64 {
+/// Weights, curvature, what pieces on their way carry, the scratch of a solve, and what a file is written through.
+fn model_bytes(table: &Table, threads: usize, patient: bool) -> u64 {
     let (n, outputs) = (
         table.encoders.width().total() + 1,
         outputs(&table.encoders.target),
     );
     let total = n * outputs;
-    // Weights judged, the model that judges, the best of them, and the first and the last in a checkpoint and its file.
-    let weights = 8 * (total * size_of::<f64>()) as u64;
+    let weights = (total * size_of::<f64>()) as u64;
     if total <= FULL_WIDTH {
         let in_flight = table.pass_needs(threads).slots as u64 + 8;
-        weights + in_flight * Moments::bytes(total) + (threads as u64 + 1) * Moments::panel_bytes(n, outputs)
+        8 * weights + in_flight * Moments::bytes(total) + (threads as u64 + 1) * Moments::panel_bytes(n, outputs)
     } else {
-        // The cells, and in a checkpoint their copy, the file's text, and the part that is being added to it.
-        weights + 4 * Adaptive::bytes(total)
+        // The cells, which become the weights, and with patience the weights that are judged and the best so far.
+        let judged = if patient { 2 * weights } else { 0 };
+        Adaptive::bytes(total) + judged + PIECE_BYTES
     }
 }

@@ -1,5 +1,8 @@
 //! Where a linear training is: everything that a checkpoint has to hold.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tidegate_data::Position;
 
@@ -7,7 +10,9 @@ use super::adaptive::{Adaptive, Cell};
 use super::moments::Moments;
 use super::newton::{Step, Streaming};
 use super::plan::FULL_WIDTH;
-use super::{ClassWeights, Loss, Problem};
+use super::{ClassWeights, LinearModel, Loss, Problem};
+use crate::checkpoint::Draft;
+use crate::tensors::Tensor;
 use crate::{Checkpoint, Error, Result, RowReport};
 
 /// The model in the making, by the way it is fitted.
@@ -30,7 +35,7 @@ pub(super) struct State {
     pub progress: Progress,
     pub method: Method,
     /// The weights that the epoch at hand started with, where the rows held out judge them on the way.
-    pub judged: Option<Vec<f64>>,
+    pub judged: Option<Arc<LinearModel>>,
     /// The best weights so far, by the rows held out.
     pub best: Option<Best>,
 }
@@ -42,7 +47,8 @@ pub(super) struct Best {
     pub epoch: u32,
     /// The mean loss of the rows held out.
     pub loss: f64,
-    pub weights: Vec<f64>,
+    /// Often those that are judged.
+    pub model: Arc<LinearModel>,
 }
 
 /// The part of the state that is plain numbers.
@@ -132,15 +138,24 @@ impl State {
         }
     }
 
+    /// Those weights in the place of the state that they come from, which is given up.
+    pub(super) fn take_weights(&mut self, problem: &Problem) -> Vec<f64> {
+        match &mut self.method {
+            Method::Adaptive(adaptive) => adaptive.take_weights(problem),
+            _ => self.weights(problem),
+        }
+    }
+
     /// The mean of a number, the share of the positives, or of each class.
     pub(super) fn prior(&self) -> Vec<f64> {
         let rows = self.progress.prior_rows.max(1) as f64;
         self.progress.prior.iter().map(|sum| sum / rows).collect()
     }
 
-    pub(super) fn checkpoint(&self, settings: &Settings) -> Checkpoint {
+    /// Writes a checkpoint in the place of the one in `folder`.
+    pub(super) fn save(&self, settings: &Settings, folder: &Path) -> Result<()> {
         let saved = |method: &str, numbers: Vec<f64>| {
-            Checkpoint::new(&Saved {
+            Draft::new(&Saved {
                 kind: "linear".into(),
                 settings: settings.clone(),
                 method: method.into(),
@@ -149,18 +164,18 @@ impl State {
                 best: self.best.as_ref().map(|best| (best.epoch, best.loss)),
             })
         };
-        let mut checkpoint = match &self.method {
+        let mut draft = match &self.method {
             Method::Streaming(streaming) => saved("streaming", vec![])
                 .with("weights", &streaming.weights)
                 .with("curvature", &streaming.curvature),
             Method::Adaptive(adaptive) => {
                 // Mean and variance as the two halves of a number: files keep bits as they are.
-                let bits = |cell: &Cell| f64::from_bits(cell.to_bits());
-                let cells: Vec<f64> = adaptive.cells.iter().map(bits).collect();
+                let bits = |i: usize| f64::from_bits(adaptive.cells[i].to_bits());
+                let cells = Tensor::new("cells", adaptive.cells.len(), bits);
                 let counts = [u64::from(adaptive.epochs), adaptive.rows, adaptive.rows_guess];
                 let numbers = [adaptive.first_variance].into_iter();
                 let numbers = numbers.chain(counts.map(|count| count as f64)).collect();
-                saved("adaptive", numbers).with("cells", &cells)
+                saved("adaptive", numbers).with_tensor(cells)
             }
             Method::Newton {
                 weights,
@@ -171,25 +186,25 @@ impl State {
                 if let Some(step) = last {
                     numbers.extend([step.objective, step.promised, step.length]);
                 }
-                let mut checkpoint = saved("newton", numbers)
+                let mut draft = saved("newton", numbers)
                     .with("weights", weights)
                     .with("gradient", &moments.gradient)
                     .with("curvature", &moments.curvature);
                 if let Some(step) = last {
-                    checkpoint = checkpoint
+                    draft = draft
                         .with("last_weights", &step.weights)
                         .with("last_direction", &step.direction);
                 }
-                checkpoint
+                draft
             }
         };
         if let Some(judged) = &self.judged {
-            checkpoint = checkpoint.with("judged", judged);
+            draft = draft.with("judged", &judged.weights);
         }
         if let Some(best) = &self.best {
-            checkpoint = checkpoint.with("best", &best.weights);
+            draft = draft.with("best", &best.model.weights);
         }
-        checkpoint
+        draft.save(folder)
     }
 
     /// Takes up a checkpoint of a training of the same problem with the same settings.
@@ -209,10 +224,7 @@ impl State {
                 curvature: tensor("curvature", n * n)?,
             }),
             ("adaptive", &[first_variance, epochs, rows, rows_guess]) => Method::Adaptive(Adaptive {
-                cells: tensor("cells", n)?
-                    .iter()
-                    .map(|value| Cell::from_bits(value.to_bits()))
-                    .collect(),
+                cells: checkpoint.tensor_as("cells", n, |value| Cell::from_bits(value.to_bits()))?,
                 first_variance,
                 epochs: epochs as u32,
                 rows: rows as u64,
@@ -239,19 +251,24 @@ impl State {
             },
             _ => return Err(Error::OtherCheckpoint { what: "version" }),
         };
-        let has = |name: &str| checkpoint.tensors.contains_key(name);
+        let model = |name: &str| -> Result<Arc<LinearModel>> {
+            Ok(Arc::new(LinearModel {
+                weights: tensor(name, n)?,
+                target: problem.target.clone(),
+            }))
+        };
         let best = match saved.best {
             Some((epoch, loss)) => Some(Best {
                 epoch,
                 loss,
-                weights: tensor("best", n)?,
+                model: model("best")?,
             }),
             None => None,
         };
         Ok(State {
             progress: saved.progress,
             method,
-            judged: has("judged").then(|| tensor("judged", n)).transpose()?,
+            judged: checkpoint.has("judged").then(|| model("judged")).transpose()?,
             best,
         })
     }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -119,6 +120,7 @@ pub fn train(
         sink,
         told: Instant::now(),
         saved: Instant::now(),
+        kept: resume.is_some(),
     };
     training.run()
 }
@@ -169,6 +171,8 @@ pub(super) struct Training<'a, 's> {
     /// When progress was last said and a checkpoint last written.
     told: Instant,
     saved: Instant,
+    /// The last checkpoint that was due is there.
+    kept: bool,
 }
 
 impl Training<'_, '_> {
@@ -189,12 +193,17 @@ impl Training<'_, '_> {
         }
         let settled = self.state.progress.finished == Some(true);
         let Some(chosen) = self.choose(settled)? else {
-            return self.stopped();
+            // What there is to save was saved before.
+            return Ok(Outcome::Stopped {
+                epoch: self.state.progress.epoch + 1,
+                checkpoint: self.kept,
+            });
         };
-        let (report, weights) = (self.report(&chosen, settled), chosen.weights);
+        let report = self.report(&chosen, settled);
+        self.state.best = None;
         let model = Model {
             encoders: self.table.encoders.clone(),
-            learned: Learned::Linear(self.with_weights(weights)),
+            learned: Learned::Linear(Arc::unwrap_or_clone(chosen.model)),
         };
         Ok(Outcome::Done(Box::new((model, report))))
     }
@@ -211,12 +220,10 @@ impl Training<'_, '_> {
             Method::Newton { weights, .. } => Some(weights.clone()),
             _ => None,
         };
-        let judged = self
-            .state
-            .judged
-            .clone()
-            .map(|weights| self.with_weights(weights));
+        let judged = self.state.judged.clone();
         let whole = judged.is_some() && self.state.progress.position.is_none();
+        let whole = whole && !self.options.holdout.is_none();
+        self.evaluator = None;
         self.evaluator = whole.then(|| self.new_evaluator());
         let is_streaming = matches!(self.state.method, Method::Streaming(_));
         let mut scratch = is_streaming.then(|| Moments::zero(self.problem.total()));
@@ -396,7 +403,10 @@ impl Training<'_, '_> {
             Method::Adaptive(_) => self.options.patience.is_some() && !self.options.holdout.is_none(),
             _ => true,
         };
-        self.state.judged = is_judged.then(|| self.state.weights(&self.problem));
+        // The old ones go before the new ones come.
+        self.state.judged = None;
+        let weights = is_judged.then(|| self.state.weights(&self.problem));
+        self.state.judged = weights.map(|weights| self.with_weights(weights));
         if let Method::Adaptive(adaptive) = &mut self.state.method {
             adaptive.start_epoch(&self.problem);
         }
@@ -410,7 +420,9 @@ impl Training<'_, '_> {
 
     /// A checkpoint on the way: one that cannot be written is no reason to lose the training.
     fn try_to_save(&mut self) {
-        if let Err(error) = self.save() {
+        let saved = self.save();
+        self.kept = matches!(saved, Ok(true));
+        if let Err(error) = saved {
             self.saved = Instant::now();
             (self.sink)(Event::Warning {
                 text: "no checkpoint could be written".into(),
@@ -423,7 +435,7 @@ impl Training<'_, '_> {
         let Some(folder) = &self.options.checkpoint else {
             return Ok(false);
         };
-        self.state.checkpoint(&self.settings).save(folder)?;
+        self.state.save(&self.settings, folder)?;
         self.saved = Instant::now();
         let progress = &self.state.progress;
         let step = progress.position.map_or(0, |position| position.piece);
@@ -446,7 +458,7 @@ impl Training<'_, '_> {
             converged,
             early_stop: chosen.early_stop.clone(),
             training_loss: self.mean_loss().unwrap_or(f64::NAN),
-            weights: largest_weights(&self.table.encoders, &chosen.weights),
+            weights: largest_weights(&self.table.encoders, &chosen.model.weights),
             importance: Vec::new(),
             folds: Vec::new(),
         };

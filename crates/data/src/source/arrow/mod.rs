@@ -224,7 +224,7 @@ impl Part for ArrowPart {
             wanted: places.collect(),
             decoder: FileDecoder::new(self.schema.clone(), self.messages.version).with_projection(projection),
             places: self.input.unchanged_places()?,
-            pool: Pool::new(&ledger.holder("pages"), self.reader)?,
+            pool: Pool::new(&ledger.holder(crate::BUFFERS), self.reader)?,
             budget: ledger.budget(),
             next_message: 0,
             batch: None,

@@ -131,8 +131,8 @@ impl Part for JsonPart {
             Compression::Plain => TextBuffer::bytes_needed().min(self.input.bytes()),
             _ => TextBuffer::bytes_needed(),
         };
-        // A quarter more rows than the sample says, for blocks of shorter rows.
-        let rows = (text as f64 / self.row_bytes.max(1.0) * 1.25).ceil() as u64 + 1;
+        // Some more rows than the sample says, as buffers are made for them.
+        let rows = (text as f64 / self.row_bytes.max(1.0) * 1.125).ceil() as u64 + 1;
         PieceSize {
             text: TextBuffer::bytes_needed(),
             rows,
@@ -157,7 +157,7 @@ impl Part for JsonPart {
         start: Position,
         ledger: &Ledger,
     ) -> Result<Box<dyn Pieces + 'a>> {
-        let holder = ledger.holder("text");
+        let holder = ledger.holder(crate::BUFFERS);
         let blocks = BlockReader::new(&self.input, &dialect(), &holder, ledger.budget(), start)?;
         Ok(Box::new(JsonPieces { blocks, reading }))
     }

@@ -228,7 +228,7 @@ impl Part for ParquetPart {
             .map(|(column, wanted)| (*column, wanted.read))
             .collect();
         let pool = Pool::new(
-            &ledger.holder("pages"),
+            &ledger.holder(crate::BUFFERS),
             self.layout.reader(&wanted, self.piece_rows),
         )?;
         let decoders = self.layout.decoders(&wanted, self.piece_rows);
