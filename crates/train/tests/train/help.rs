@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tidegate_data::{FitOptions, Holdout, Purpose, Source, SourceOptions, Table, TableOptions};
 use tidegate_memory::Ledger;
 use tidegate_train::linear::{self, ClassWeights, Options, Outcome, Plan};
-use tidegate_train::{Checkpoint, Event, Learned, Model, Report, predict, predict_plan};
+use tidegate_train::{Checkpoint, Event, Learned, Model, PredictOptions, Report, predict, predict_plan};
 
 pub(crate) const ROOMY: u64 = 256 << 20;
 
@@ -135,7 +135,13 @@ pub(crate) fn bits(model: &Model) -> Vec<u64> {
 pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
     let ledger = Ledger::new(ROOMY);
     let table = Table::open_for(source(path), &model.encoders, &TableOptions::default()).unwrap();
-    let plan = predict_plan(model, &table, 2, 0, ROOMY).unwrap();
+    let options = PredictOptions {
+        threads: 2,
+        runtime: 0,
+        output: 0,
+        budget: ROOMY,
+    };
+    let plan = predict_plan(model, &table, &options).unwrap();
     let mut scores = Vec::new();
     let out = |prediction: tidegate_train::Prediction| {
         if usual().holdout.contains(prediction.line) {
