@@ -43,8 +43,9 @@ pub struct Planned {
 /// columns of 100,000 to 500,000 categories, one epoch came to a log loss of 0.562 with a weight for each, and to 0.573
 /// with the target's mean in each.
 const MOST_DUMMIES: usize = 256;
-/// Up to so many categories, trees get their places in the order of the target's mean: each keeps its own bin.
-const MOST_PLACES: usize = 64;
+/// Up to so many categories, trees get a code for each and split them into groups; 256 bins, less those for missing and
+/// for unseen ones.
+const MOST_PLACES: usize = 250;
 /// A column of texts in which no two rows are alike names its rows.
 const IDENTIFIER_SHARE: f64 = 0.95;
 
@@ -64,6 +65,8 @@ pub(crate) struct Chosen {
     pub folds: Option<ImpactFolds>,
     /// Where trees may cut the dense outputs.
     pub cuts: Vec<Vec<f32>>,
+    /// Of codes that trees split into groups: how many there are.
+    pub categories: Option<usize>,
     pub planned: Planned,
 }
 
@@ -84,6 +87,13 @@ impl Candidate<'_> {
         let cuts = match (&encoder, purpose) {
             (Some(encoder), Purpose::Trees) => encoder.cuts(&self.fit),
             _ => Vec::new(),
+        };
+        // Whoever asks for places in an order gets them.
+        let categories = match (&encoder, purpose) {
+            (Some(Encoder::Ordinal(ordinal)), Purpose::Trees) if self.options.encode.is_none() => {
+                Some(ordinal.lookup.keys.len() + usize::from(self.fit.missing > 0))
+            }
+            _ => None,
         };
         let planned = Planned {
             name: self.name.into(),
@@ -109,6 +119,7 @@ impl Candidate<'_> {
             feature,
             folds,
             cuts,
+            categories,
             planned,
         }
     }
@@ -255,8 +266,8 @@ impl Candidate<'_> {
                 (Some(Encoder::Hash(hashed)), None, why)
             }
             Purpose::Trees if table.is_exact() && table.len() <= MOST_PLACES => {
-                let ordinal = Ordinal::fit(table, CodeOrder::Target);
-                let why = "few categories: in the order of the target's mean".into();
+                let ordinal = Ordinal::fit(table, CodeOrder::Frequency);
+                let why = "few categories: trees split them into groups".into();
                 (Some(Encoder::Ordinal(ordinal)), None, why)
             }
             Purpose::Trees if table.is_exact() => self.impact(format!(

@@ -1,5 +1,7 @@
 //! From a table with roles to a table with encoders: one fit, one choice per column, all of it written down.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 use tidegate_memory::Ledger;
 
@@ -13,6 +15,16 @@ use crate::sketch::Quantiles;
 use crate::table::TableColumn;
 use crate::target::{Target, Task};
 use crate::{Batch, Error, FeatureOptions, Result, Table};
+
+/// A dense value as trees see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TreeColumn {
+    pub name: String,
+    /// Where it may be cut.
+    pub cuts: Vec<f32>,
+    /// Of codes of categories, which are split into groups instead: how many there are.
+    pub categories: Option<usize>,
+}
 
 /// What a table becomes, before it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,8 +42,8 @@ pub struct EncodingPlan {
     pub held_out: Option<u64>,
     pub width: Width,
     pub bytes_per_row: f64,
-    /// For trees: a name and the cuts for each dense value, in order.
-    pub cuts: Vec<(String, Vec<f32>)>,
+    /// For trees: every dense value, in order.
+    pub cuts: Vec<TreeColumn>,
 }
 
 impl EncodingPlan {
@@ -81,9 +93,20 @@ impl Table {
         self.encoders.target.task() != Task::Multiclass && self.columns.iter().all(plain)
     }
 
+    /// Fits and chooses the encoders of all columns, from beginning to end.
+    pub fn fit_encoders(
+        &mut self,
+        purpose: Purpose,
+        options: &FitOptions,
+        ledger: &Ledger,
+    ) -> Result<EncodingPlan> {
+        let fitted = self.fit_encoders_with(purpose, options, ledger, &mut |_, _| ControlFlow::Continue(()));
+        fitted.map(|plan| plan.expect("nobody ends it"))
+    }
+
     /// Fits and chooses the encoders of all columns. The fit streams the table once, unless a sample does; `None` when
     /// `progress` ended it.
-    pub fn fit_encoders(
+    pub fn fit_encoders_with(
         &mut self,
         purpose: Purpose,
         options: &FitOptions,
@@ -132,9 +155,12 @@ impl Table {
         let (mut features, mut folds, mut cuts) = (Vec::new(), Vec::new(), Vec::new());
         for chosen in chosen {
             if let Some(feature) = chosen.feature {
-                let names =
-                    (0..feature.encoder.width().dense).map(|i| feature.encoder.name(&feature.name, i));
-                cuts.extend(names.zip(chosen.cuts));
+                let categories = chosen.categories;
+                cuts.extend(chosen.cuts.into_iter().enumerate().map(|(i, cuts)| TreeColumn {
+                    name: feature.encoder.name(&feature.name, i),
+                    cuts,
+                    categories,
+                }));
                 features.push(feature);
                 folds.push(chosen.folds);
             }
@@ -269,7 +295,9 @@ fn packed_bytes(purpose: Purpose, width: Width, sparse_values: f64) -> f64 {
             dense: width.dense,
             sparse: width.sparse,
         },
-        Purpose::Trees => Layout::Bins { features: width.dense },
+        Purpose::Trees => Layout::Bins {
+            features: width.dense,
+        },
     };
     layout.row_bytes(sparse_values)
 }

@@ -40,7 +40,7 @@ pub mod target;
 pub use batch::Batch;
 pub use batch::RowCounts;
 pub use choose::{Planned, Purpose};
-pub use encoding::EncodingPlan;
+pub use encoding::{EncodingPlan, TreeColumn};
 pub use error::{Error, Fault, Result};
 pub use features::{FeatureOptions, Features};
 pub use filter::{Condition, Filter};

@@ -1,10 +1,12 @@
 //! The verb `predict`: a model over a table, in a supervised worker within the budget.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_data::BadRows;
+use tidegate_data::batch::Unseen;
 use tidegate_memory::{Amount, Budget, resolve};
 use tidegate_runs::Status;
 use tidegate_train::Model;
@@ -21,9 +23,14 @@ pub struct PredictJob {
     pub memory: Option<Amount>,
     /// A model folder, or a run by id, name, prefix or `last`.
     pub model: String,
-    pub data: PathBuf,
+    /// Files, folders, patterns; or one database.
+    pub data: Vec<PathBuf>,
+    /// What a database is asked.
+    pub query: Option<String>,
     /// Standard output without it.
     pub output: Option<PathBuf>,
+    /// By the name of the output where it is not said.
+    pub format: Option<OutputFormat>,
     pub delimiter: Option<String>,
     pub quote: Option<String>,
     pub header: Option<bool>,
@@ -32,14 +39,94 @@ pub struct PredictJob {
     pub threads: Option<usize>,
 }
 
+/// How predictions are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputFormat {
+    #[default]
+    Csv,
+    Parquet,
+}
+
+impl PredictJob {
+    pub fn format(&self) -> OutputFormat {
+        let is_parquet = |path: &PathBuf| {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            ending.is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"))
+        };
+        let by_name = match self.output.as_ref().is_some_and(is_parquet) {
+            true => OutputFormat::Parquet,
+            false => OutputFormat::Csv,
+        };
+        self.format.unwrap_or(by_name)
+    }
+}
+
+/// Columns that are told one by one at the most: a report is one line on the wire.
+pub(crate) const TOLD_COLUMNS: usize = 50;
+
 /// What a prediction came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Predicted {
     pub rows: u64,
+    /// Files that were read, or queries.
+    pub files: u64,
+    /// Rows left out because they cannot be read.
     pub bad: u64,
     pub first_bad: Option<String>,
-    #[serde(default)]
+    /// Columns of the model that the table lacks, and columns of the table that the model does not use.
+    pub lacking: Names,
+    pub unused: Names,
+    /// Values that training never saw, by column.
+    pub unseen: BTreeMap<String, Unseen>,
+    /// Values that are not what their column should hold and count as missing, by column.
+    pub broken: BTreeMap<String, BrokenColumn>,
+    pub output: Option<PathBuf>,
+    pub format: OutputFormat,
+    pub seconds: f64,
+    pub budget: u64,
     pub peak: Option<u64>,
+}
+
+/// Some columns: how many, and the first of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    pub count: u64,
+    pub first: Vec<String>,
+}
+
+impl Names {
+    pub(crate) fn of(names: &[&str]) -> Names {
+        Names {
+            count: names.len() as u64,
+            first: names
+                .iter()
+                .take(TOLD_COLUMNS)
+                .map(|name| name.to_string())
+                .collect(),
+        }
+    }
+
+    /// A few of them in quotes, and how many more there are.
+    pub fn list(&self) -> String {
+        const LISTED: usize = 8;
+        let shown = self.first.iter().take(LISTED);
+        let shown: Vec<String> = shown.map(|name| format!("{name:?}")).collect();
+        match self.count.saturating_sub(shown.len() as u64) {
+            0 => shown.join(", "),
+            more => format!("{} and {more} more", shown.join(", ")),
+        }
+    }
+}
+
+/// Values that broke the role of their column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenColumn {
+    pub values: u64,
+    /// The first of them, and where it stands.
+    pub first: String,
+    pub place: String,
 }
 
 /// Streams predictions for every row of a table to a file or to standard output.
@@ -49,11 +136,10 @@ pub fn predict(
     watch: &mut dyn FnMut(&Budget, Update),
 ) -> Result<Predicted> {
     let (folder, trained_in) = model_folder(session, &job.model)?;
-    // Both fail early and with a better place to say so than the worker's.
+    // What can be seen to be wrong is refused before a worker starts.
     Model::load(&folder)?;
-    tidegate_data::Input::open(&job.data)?;
     crate::job::dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?;
-    check_path(&job.data)?;
+    job.data.iter().try_for_each(|path| check_path(path))?;
     if job.threads == Some(0) {
         let what = "--threads 0 would do nothing".into();
         return Err(Error::Usage {
@@ -69,7 +155,7 @@ pub fn predict(
     let task = Task::Predict {
         job: job.clone(),
         budget: budget.bytes,
-        model: folder,
+        model: folder.clone(),
     };
     let mut child = task.child()?;
     child.limit_bytes = Some(floor(budget.bytes));
@@ -79,10 +165,13 @@ pub fn predict(
         (Some(done), 0) => {
             let mut predicted: Predicted =
                 serde_json::from_value(done.details.clone()).map_err(|error| Error::Job {
-                    path: job.data.clone(),
+                    path: folder.clone(),
                     what: format!("the worker's report: {error}"),
                 })?;
             predicted.peak = ended.peak;
+            predicted.output.clone_from(&job.output);
+            predicted.seconds = ended.duration.as_secs_f64();
+            predicted.budget = budget.bytes;
             Ok(predicted)
         }
         _ => Err(unfinished(&ended, None)),
@@ -90,7 +179,7 @@ pub fn predict(
 }
 
 /// A folder with a `model.toml`, or the model of a run with the budget it was trained in.
-fn model_folder(session: &Session, reference: &str) -> Result<(PathBuf, Option<Amount>)> {
+pub(crate) fn model_folder(session: &Session, reference: &str) -> Result<(PathBuf, Option<Amount>)> {
     let path = Path::new(reference);
     if path.join("model.toml").is_file() {
         return Ok((path.to_path_buf(), None));
@@ -115,7 +204,7 @@ fn model_folder(session: &Session, reference: &str) -> Result<(PathBuf, Option<A
 }
 
 /// Refuses a place where a file cannot appear, before anything is computed for it.
-fn check_output(output: &Path, data: &Path) -> Result<()> {
+fn check_output(output: &Path, data: &[PathBuf]) -> Result<()> {
     check_path(output)?;
     let usage = |what: String| {
         Err(Error::Usage {
@@ -126,9 +215,11 @@ fn check_output(output: &Path, data: &Path) -> Result<()> {
     if output.is_dir() || output.file_name().is_none() {
         return usage(format!("{}: is a folder", output.display()));
     }
-    if let (Ok(output), Ok(data)) = (output.metadata(), data.metadata())
-        && (output.dev(), output.ino()) == (data.dev(), data.ino())
-    {
+    let is_output = |data: &PathBuf| match (output.metadata(), data.metadata()) {
+        (Ok(output), Ok(data)) => (output.dev(), output.ino()) == (data.dev(), data.ino()),
+        _ => false,
+    };
+    if data.iter().any(is_output) {
         return usage("the predictions would replace the data".into());
     }
     let folder = output

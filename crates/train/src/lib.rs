@@ -20,6 +20,6 @@ pub use error::{Error, Result};
 pub use event::{Event, Sink};
 pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
 pub use model::{Learned, Model};
-pub use predict::{Prediction, predict, predict_plan};
+pub use predict::{PredictOptions, PredictedRows, Prediction, predict, predict_plan};
 pub use report::{BrokenValues, EarlyStop, FeatureImportance, Report, RowReport};
 pub use write::sweep;

@@ -1,5 +1,6 @@
 //! Predictions for a table, streamed within the budget.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use tidegate_data::target::Target;
@@ -12,6 +13,8 @@ use crate::{Error, Model, Result};
 /// What the model says of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction<'m> {
+    /// The part of the source that the row is in.
+    pub part: usize,
     /// The line of the file on which the row starts, or its number.
     pub line: u64,
     /// The predicted number, the probability of the positive value, or that of the predicted class.
@@ -20,25 +23,67 @@ pub struct Prediction<'m> {
     pub scores: &'m [f64],
     /// The predicted value of a target of classes.
     pub label: Option<&'m str>,
+    /// Its place among the target's values.
+    pub class: usize,
+}
+
+/// What became of the rows of a prediction, and in which part of the source the first ones stand that tell of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PredictedRows {
+    pub counts: RowCounts,
+    pub first_bad_part: usize,
+    /// By column.
+    pub first_broken_parts: BTreeMap<String, usize>,
+}
+
+impl PredictedRows {
+    /// Notes where the first ones stand, before the counts of a piece are added.
+    fn note_parts(&mut self, piece: &RowCounts, part: usize) {
+        if self.counts.first_bad.is_none() && piece.first_bad.is_some() {
+            self.counts.first_bad.clone_from(&piece.first_bad);
+            self.first_bad_part = part;
+        }
+        for column in piece.broken.keys() {
+            if !self.first_broken_parts.contains_key(column) {
+                self.first_broken_parts.insert(column.clone(), part);
+            }
+        }
+    }
 }
 
 /// The holders of what was learned and of the scores of several classes.
 const MODEL: &str = "model";
 const SCORES: &str = "scores";
 
-/// What predicting takes beside the `runtime`; refuses a budget that is too small.
-pub fn predict_plan(model: &Model, table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
+/// What the caller of a prediction brings.
+#[derive(Debug, Clone, Copy)]
+pub struct PredictOptions {
+    /// At the most; the predictions do not depend on it.
+    pub threads: usize,
+    /// What the program itself takes.
+    pub runtime: u64,
+    /// What the predictions take on their way out.
+    pub output: u64,
+    pub budget: u64,
+}
+
+/// What predicting takes in all; refuses a budget that is too small.
+pub fn predict_plan(model: &Model, table: &Table, options: &PredictOptions) -> Result<Plan> {
     let encoders = &table.encoders;
     let classes = encoders.target.labels().len();
     let row = Batch::row_bytes(encoders.width(), encoders.sparse_values());
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
         let mut needs = vec![
-            ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
+            (
+                "runtime".to_string(),
+                options.runtime + threads as u64 * THREAD_BYTES,
+            ),
             ("columns".into(), table.columns_bytes()),
             ("encoders".into(), encoders.bytes()),
             ("data buffers".into(), pass.bytes()),
             (MODEL.into(), model.learned.bytes()),
+            ("output".into(), options.output),
         ];
         if classes > 2 {
             // No slot has more rows than would fill all of it.
@@ -47,7 +92,7 @@ pub fn predict_plan(model: &Model, table: &Table, threads: usize, runtime: u64, 
         }
         needs
     };
-    fit(needs, threads, budget)
+    fit(needs, options.threads, options.budget)
 }
 
 fn score_bytes(classes: usize) -> u64 {
@@ -70,7 +115,7 @@ pub fn predict(
     ledger: &Ledger,
     mut out: impl FnMut(Prediction) -> Result<()>,
     mut progress: impl FnMut(Position) -> ControlFlow<()>,
-) -> Result<RowCounts> {
+) -> Result<PredictedRows> {
     let options = PassOptions {
         threads: plan.threads,
         holdout: Holdout::new(0.0, 0),
@@ -81,29 +126,35 @@ pub fn predict(
         .map(Grant::pin)
         .map_err(|source| Error::Memory { what: MODEL, source })?;
     let (n_scores, holder) = (model.learned.n_scores(), ledger.holder(SCORES));
-    table.pass(
+    let labels = model.encoders.target.labels();
+    let mut rows = PredictedRows::default();
+    let counts = table.pass(
         &options,
         ledger,
         |batch| score(model, batch, &holder),
         |batch, scores, position| {
             let scores = scores?;
+            rows.note_parts(&batch.counts, position.part);
             for (i, row) in batch.rows().enumerate() {
                 let own = [row.target];
                 let scores = match &scores {
                     Some(scores) => &scores.values[i * n_scores..][..n_scores],
                     None => &own,
                 };
-                let (score, label) = decide(&model.encoders.target, scores);
+                let (class, score) = decide(&model.encoders.target, scores);
                 out(Prediction {
+                    part: position.part,
                     line: row.line,
                     score,
                     scores,
-                    label,
+                    label: labels.get(class).map(|label| label.text.as_str()),
+                    class,
                 })?;
             }
-            Ok(progress(position))
+            Ok::<_, Error>(progress(position))
         },
-    )
+    )?;
+    Ok(PredictedRows { counts, ..rows })
 }
 
 fn score(model: &Model, batch: &mut Batch, holder: &Holder) -> Result<Option<Scores>> {
@@ -130,17 +181,14 @@ fn score(model: &Model, batch: &mut Batch, holder: &Holder) -> Result<Option<Sco
     }))
 }
 
-/// The score that stands for the row, and the value it speaks for.
-fn decide<'m>(target: &'m Target, scores: &[f64]) -> (f64, Option<&'m str>) {
+/// The place of the predicted value among the target's, and the score that stands for the row.
+fn decide(target: &Target, scores: &[f64]) -> (usize, f64) {
     match target {
-        Target::Number { .. } => (scores[0], None),
-        Target::Binary { negative, positive } => {
-            let label = if scores[0] >= 0.5 { positive } else { negative };
-            (scores[0], Some(label.text.as_str()))
-        }
-        Target::Classes { labels } => {
+        Target::Number { .. } => (0, scores[0]),
+        Target::Binary { .. } => (usize::from(scores[0] >= 0.5), scores[0]),
+        Target::Classes { .. } => {
             let best = crate::metrics::highest(scores);
-            (scores[best], Some(labels[best].text.as_str()))
+            (best, scores[best])
         }
     }
 }

@@ -4,6 +4,8 @@ mod attacks;
 mod dialects;
 mod encoders;
 mod faults;
+mod fits;
 mod help;
 mod passes;
+mod roles;
 mod round_trip;

@@ -2,6 +2,8 @@
 
 mod demo;
 mod doctor;
+mod explain;
+mod packs;
 mod predict;
 mod reporter;
 mod resume;
@@ -36,10 +38,14 @@ enum Verb {
     Resume(resume::ResumeArguments),
     /// Stream a model's predictions for a table, within a memory budget
     Predict(predict::PredictArguments),
+    /// Show what a model relies on, column by column, and how far it can be trusted
+    Explain(explain::ExplainArguments),
     /// List the runs, newest first
     Runs(runs::RunsArguments),
     /// Show one run
     Show(show::ShowArguments),
+    /// List the packs of encoded rows that runs keep on disk, or remove some
+    Packs(packs::PacksArguments),
     /// Show what this machine allows: the true budget, its bound, cgroups, pressure, disk
     Doctor(doctor::DoctorArguments),
     /// Train on a made-up table five times larger than its budget, and show the proof
@@ -124,8 +130,10 @@ pub(crate) fn run(arguments: Arguments) -> i32 {
         Verb::Train(arguments) => train::run(&home, arguments),
         Verb::Resume(arguments) => resume::run(&home, arguments),
         Verb::Predict(arguments) => predict::run(&home, arguments),
+        Verb::Explain(arguments) => explain::run(&home, arguments),
         Verb::Runs(arguments) => runs::run(&home, arguments),
         Verb::Show(arguments) => show::run(&home, arguments),
+        Verb::Packs(arguments) => packs::run(&home, arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Demo(arguments) => demo::run(&home, arguments),
     };

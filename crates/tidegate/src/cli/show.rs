@@ -4,15 +4,19 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
-use tidegate::Result;
+use tidegate::{Explained, Result, explain_model};
 use tidegate_memory::format_bytes;
 use tidegate_runs::{Metric, Run, now_ms, tail, timestamp};
 use tidegate_train::Report;
 
+use super::explain::by_column;
 use super::runs::status;
 use super::text::{against, columns, counted, duration, figure, metric_name, thousands};
 use super::train::{metric_lines, oom_kills};
 use super::{open, print_json, say};
+
+/// Columns that a run is shown with; `explain` has them all.
+const SHOWN_COLUMNS: usize = 8;
 
 #[derive(Args)]
 pub(super) struct ShowArguments {
@@ -30,6 +34,8 @@ struct Shown {
     run: Run,
     metrics: Vec<Metric>,
     report: Option<Report>,
+    #[serde(skip)]
+    explained: Option<Explained>,
     job: Option<String>,
     log_tail: Vec<String>,
     folder: String,
@@ -39,9 +45,13 @@ pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
     let session = open(home)?;
     let run = session.store.find(&arguments.run)?;
     let dir = session.store.run_dir(&run.id);
-    let shown = Shown {
+    let mut shown = Shown {
         metrics: session.store.metrics(&run.id)?,
         report: Report::load(&dir.model()).ok(),
+        explained: match arguments.json {
+            true => None,
+            false => explain_model(&dir.model()).ok(),
+        },
         job: std::fs::read_to_string(dir.job()).ok(),
         log_tail: tail(&dir.log(), 10).unwrap_or_default(),
         folder: dir.path().display().to_string(),
@@ -50,12 +60,12 @@ pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
     if arguments.json {
         print_json(&shown);
     } else {
-        print(&shown);
+        print(&mut shown);
     }
     Ok(())
 }
 
-fn print(shown: &Shown) {
+fn print(shown: &mut Shown) {
     let run = &shown.run;
     let name = run
         .name
@@ -120,31 +130,54 @@ fn print(shown: &Shown) {
         .collect();
     columns(&rows).iter().for_each(|line| say!("  {line}"));
     if let Some(report) = &shown.report {
-        match report.metrics.is_empty() {
-            true => say!(
-                "no rows were held out: the training loss is {}",
-                figure(report.training_loss)
-            ),
-            false => say!("metrics on {} held out:", counted(report.rows.held_out, "row")),
-        }
-        metric_lines(&report.metrics)
-            .iter()
-            .for_each(|line| say!("  {line}"));
-        say!("largest weights on standardised columns:");
-        let weights = report
-            .weights
-            .iter()
-            .take(8)
-            .map(|(name, weight)| vec![name.clone(), figure(*weight)]);
-        columns(&weights.collect::<Vec<_>>())
-            .iter()
-            .for_each(|line| say!("  {line}"));
+        print_report(report);
+    }
+    if let Some(explained) = &mut shown.explained {
+        explained.columns.truncate(SHOWN_COLUMNS);
+        say!("what it relies on, see tidegate explain {}:", run.id);
+        by_column(explained).iter().for_each(|line| say!("  {line}"));
     }
     print_epochs(&shown.metrics);
     if run.error.is_some() && !shown.log_tail.is_empty() {
         say!("last lines of the log:");
         shown.log_tail.iter().for_each(|line| say!("  {line}"));
     }
+}
+
+/// What became of the rows, and how good the model is.
+fn print_report(report: &Report) {
+    let rows = &report.rows;
+    let left_out = [
+        (rows.bad, "bad"),
+        (rows.without_target, "without a target"),
+        (rows.not_asked, "not asked for"),
+    ];
+    let left_out: Vec<String> = left_out
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, why)| format!("{} {why}", counted(*n, "row")))
+        .collect();
+    if !left_out.is_empty() {
+        say!("left out: {}", left_out.join(" · "));
+    }
+    rows.warnings().iter().for_each(|text| say!("{text}"));
+    if let Some(early) = &report.early_stop {
+        say!(
+            "ended early: {} were tried, those up to {} are kept",
+            early.epochs,
+            early.best_epoch
+        );
+    }
+    match report.metrics.is_empty() {
+        true => say!(
+            "no rows were held out: the training loss is {}",
+            figure(report.training_loss)
+        ),
+        false => say!("metrics on {} held out:", counted(rows.held_out, "row")),
+    }
+    metric_lines(&report.metrics)
+        .iter()
+        .for_each(|line| say!("  {line}"));
 }
 
 /// One line an epoch.

@@ -27,7 +27,10 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     let (speaker, places) = (prepared.speaker, prepared.places);
     let features: Vec<FeatureBins> = std::mem::take(&mut prepared.encoding.cuts)
         .into_iter()
-        .map(|(name, cuts)| FeatureBins::new(&name, cuts))
+        .map(|column| match column.categories {
+            Some(n) => FeatureBins::of_categories(&column.name, n),
+            None => FeatureBins::new(&column.name, column.cuts),
+        })
         .collect();
     let options = options(prepared.job, &prepared.table, &prepared.encoding.classes);
     let settings = Settings {

@@ -1,68 +1,47 @@
 //! Predicting in the worker.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{Source, SourceOptions, Table, TableOptions};
-use tidegate_train::{Error as TrainError, Model, predict_plan};
+use tidegate_train::{Error as TrainError, Model, PredictOptions, PredictedRows, predict_plan};
 use tidegate_watch::{Done, Event};
 
-use super::destination::{Destination, quoted};
+use super::destination::{Columns, Output};
 use super::{Rate, Speaker, default_threads, runtime_bytes, sampling_ledger, working_ledger};
 use crate::job::dialect_options;
-use crate::{PredictJob, Predicted, Result};
+use crate::predict::{BrokenColumn, Names, TOLD_COLUMNS};
+use crate::{Error, OutputFormat, PredictJob, Predicted, Result};
 
 pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
     let model = Model::load(folder)?;
-    let reading = SourceOptions {
-        dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
-        missing: [job.missing.as_slice(), &model.encoders.missing].concat(),
-        query: None,
-    };
-    let names: Vec<&str> = model
-        .encoders
-        .features
-        .iter()
-        .map(|feature| feature.name.as_str())
-        .collect();
-    let source = Source::open(
-        std::slice::from_ref(&job.data),
-        &reading,
-        &names,
-        &sampling_ledger(budget),
-    )?;
-    let options = TableOptions {
-        bad_rows: job.bad_rows,
-        missing: job.missing.clone(),
-        ..TableOptions::default()
-    };
-    let table = Table::open_for(source, &model.encoders, &options)?;
-    let plan = predict_plan(
-        &model,
-        &table,
-        job.threads.unwrap_or_else(default_threads),
-        runtime_bytes(),
+    let table = open(job, &model, budget)?;
+    let columns = columns(&table);
+    let format = job.format();
+    let rows_guess = table.source.rows_guess().unwrap_or(0);
+    let options = PredictOptions {
+        threads: job.threads.unwrap_or_else(default_threads),
+        runtime: runtime_bytes(),
+        output: Output::bytes(format, &columns, rows_guess),
         budget,
-    )?;
+    };
+    let plan = predict_plan(&model, &table, &options)?;
     let (ledger, _held) = working_ledger(&plan)?;
-    let mut output = Destination::open(job.output.as_deref())?;
-    let binary = model.encoders.target.task() == TargetTask::Binary;
-    output.write(|out| writeln!(out, "line,prediction{}", if binary { ",probability" } else { "" }))?;
-    let (mut rows, mut rate) = (0u64, Rate::new());
-    let counts = tidegate_train::predict(
+    warn_of_lacking(speaker, &table);
+    let mut output = Output::open(job.output.as_deref(), format, columns, &ledger)?;
+    let (rows, mut rate) = (Cell::new(0u64), Rate::new());
+    let predicted = tidegate_train::predict(
         &model,
         &table,
         &plan,
         &ledger,
         |prediction| {
-            rows += 1;
-            output.write(|out| match prediction.label {
-                Some(label) => writeln!(out, "{},{},{}", prediction.line, quoted(label), prediction.score),
-                None => writeln!(out, "{},{}", prediction.line, prediction.score),
-            })
+            rows.set(rows.get() + 1);
+            output.write(&prediction)
         },
         |position| {
             speaker.say(Event::Progress {
@@ -71,33 +50,29 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
                 step: position.piece,
                 done_bytes: position.consumed,
                 total_bytes: Some(table.source.bytes()),
-                rows: position.line,
-                rows_per_second: rate.at(1, position.line),
+                rows: rows.get(),
+                rows_per_second: rate.at(1, rows.get()),
                 loss: None,
                 phase: Some("predict".into()),
             });
-            if speaker.stop.load(Ordering::Relaxed) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+            match speaker.stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
         },
     );
+    let rows = rows.get();
     let stopped = speaker.stop.load(Ordering::Relaxed);
-    let finished = counts.and_then(|counts| match stopped {
-        true => Ok(counts),
-        false => output.finish().map(|()| counts),
+    let finished = predicted.and_then(|predicted| match stopped {
+        true => Ok(predicted),
+        false => output.finish().map(|()| predicted),
     });
-    let counts = match finished {
+    let predicted = match finished {
         // Whoever read our output has read enough: `tidegate predict … | head`.
         Err(TrainError::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
-            speaker.say(Event::Done(Done {
-                details: report(rows, 0, None),
-                ..Done::default()
-            }));
-            return Ok(());
+            PredictedRows::default()
         }
-        counts => counts?,
+        finished => finished?,
     };
     if stopped {
         speaker.say(Event::Stopped {
@@ -107,24 +82,122 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
         });
         return Ok(());
     }
-    let first_bad = counts
-        .first_bad
-        .map(|(line, fault)| format!("{}:{line}: {fault}", job.data.display()));
+    let report = Predicted {
+        rows,
+        ..report(&table, &predicted, format)
+    };
     speaker.say(Event::Done(Done {
-        rows: Some(counts.rows),
+        rows: Some(rows),
         data_bytes: Some(table.source.bytes()),
-        details: report(counts.rows, counts.bad, first_bad),
+        details: serde_json::to_value(report).expect("plain data"),
         ..Done::default()
     }));
     Ok(())
 }
 
-fn report(rows: u64, bad: u64, first_bad: Option<String>) -> serde_json::Value {
-    serde_json::to_value(Predicted {
-        rows,
-        bad,
-        first_bad,
-        peak: None,
-    })
-    .expect("plain data")
+fn open(job: &PredictJob, model: &Model, budget: u64) -> Result<Table> {
+    let encoders = &model.encoders;
+    let reading = SourceOptions {
+        dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
+        missing: [job.missing.as_slice(), &encoders.missing].concat(),
+        query: job.query.clone(),
+    };
+    let features = encoders.features.iter();
+    let names: Vec<&str> = features.map(|feature| feature.name.as_str()).collect();
+    let source = Source::open(&job.data, &reading, &names, &sampling_ledger(budget))?;
+    if let Some(output) = &job.output {
+        check_not_data(output, &source)?;
+    }
+    let options = TableOptions {
+        bad_rows: job.bad_rows,
+        missing: job.missing.clone(),
+        ..TableOptions::default()
+    };
+    Ok(Table::open_for(source, encoders, &options)?)
+}
+
+/// Refuses to replace a file that was found in a folder and is read.
+fn check_not_data(output: &Path, source: &Source) -> Result<()> {
+    let Ok(output) = output.metadata() else {
+        return Ok(());
+    };
+    let is_output = |part: usize| {
+        let data = source.part_path(part).metadata();
+        data.is_ok_and(|data| (data.dev(), data.ino()) == (output.dev(), output.ino()))
+    };
+    match (0..source.n_parts()).any(is_output) {
+        true => Err(Error::Usage {
+            what: "the predictions would replace the data".into(),
+            hint: "name another file with --output".into(),
+        }),
+        false => Ok(()),
+    }
+}
+
+fn columns(table: &Table) -> Columns {
+    let source = &table.source;
+    let file = |part: usize| source.part_path(part).display().to_string();
+    let labels = table.encoders.target.labels();
+    Columns {
+        files: (source.n_parts() > 1).then(|| (0..source.n_parts()).map(file).collect()),
+        labels: labels.iter().map(|label| label.text.clone()).collect(),
+    }
+}
+
+/// Says at once what the table lacks: the predictions may not be worth waiting for.
+fn warn_of_lacking(speaker: &Speaker, table: &Table) {
+    let names = Names::of(&table.lacking());
+    if names.count > 0 {
+        let n_features = table.encoders.features.len();
+        let text = match (names.count, table.source.may_have_more_columns()) {
+            (1, false) => format!(
+                "there is no column {}: it counts as missing in every row",
+                names.list()
+            ),
+            (1, true) => format!(
+                "no row looked at has {}: it counts as missing where it is not",
+                names.list()
+            ),
+            (n, _) => format!(
+                "{n} of the model's {n_features} columns are not there and count as missing in every row: {}",
+                names.list()
+            ),
+        };
+        speaker.say(Event::Warning { text });
+    }
+}
+
+/// What a person should know of the rows.
+fn report(table: &Table, predicted: &PredictedRows, format: OutputFormat) -> Predicted {
+    let source = &table.source;
+    let place = |part: usize, line: u64| format!("{}:{line}", source.part_path(part).display());
+    let counts = &predicted.counts;
+    let broken = counts.broken.iter().take(TOLD_COLUMNS).map(|(column, broken)| {
+        let (line, first) = &broken.first;
+        let part = predicted.first_broken_parts.get(column).copied().unwrap_or(0);
+        let told = BrokenColumn {
+            values: broken.count,
+            first: first.clone(),
+            place: place(part, *line),
+        };
+        (column.clone(), told)
+    });
+    let unseen = counts.unseen.iter().take(TOLD_COLUMNS);
+    Predicted {
+        rows: counts.rows,
+        files: source.n_parts() as u64,
+        bad: counts.bad,
+        first_bad: counts
+            .first_bad
+            .as_ref()
+            .map(|(line, fault)| format!("{}: {fault}", place(predicted.first_bad_part, *line))),
+        lacking: Names::of(&table.lacking()),
+        unused: Names::of(&table.unused()),
+        unseen: unseen
+            .map(|(column, unseen)| (column.clone(), unseen.clone()))
+            .collect(),
+        broken: broken.collect(),
+        format,
+        ..Predicted::default()
+    }
 }

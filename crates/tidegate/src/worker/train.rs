@@ -213,7 +213,7 @@ impl Site<'_> {
                 false => ControlFlow::Continue(()),
             }
         };
-        let Some(encoding) = table.fit_encoders(purpose, &options, &ledger, &mut progress)? else {
+        let Some(encoding) = table.fit_encoders_with(purpose, &options, &ledger, &mut progress)? else {
             speaker.say(Event::Stopped {
                 epoch: 0,
                 step: 0,

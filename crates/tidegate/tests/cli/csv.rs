@@ -8,7 +8,7 @@ use crate::tables::{Random, Rows};
 /// Trains on `text` and returns its weights.
 fn weights(text: impl AsRef<[u8]>, options: &str) -> Vec<u8> {
     let place = Place::with(text);
-    let trained = place.json(&format!("train data.csv --memory 64MB {options}"));
+    let trained = place.json(&format!("train data.csv --model linear --memory 64MB {options}"));
     place.weights(trained["run"]["id"].as_str().unwrap())
 }
 
@@ -83,12 +83,12 @@ fn a_table_without_names() {
     error: which column is to be predicted?
       hint: say --target COLUMN; the columns are column_1, column_2, column_3, column_4
     ");
-    let trained = place.json("train data.csv --target column_4 --memory 64MB");
+    let trained = place.json("train data.csv --target column_4 --model linear --memory 64MB");
     assert_eq!(trained["report"]["rows"]["used"], 500, "the first row is a row");
 }
 
 #[test]
-fn text_columns_are_left_out_and_named() {
+fn text_columns_are_used_too() {
     let mut rows = Rows::binary(500);
     rows.header.insert(1, "remarks".into());
     let remarks = [
@@ -102,7 +102,7 @@ fn text_columns_are_left_out_and_named() {
         row.insert(1, remarks[i % remarks.len()].into());
     }
     let place = Place::with(rows.csv());
-    let answer = place.ok("train data.csv --target y --memory 64MB");
+    let answer = place.ok("train data.csv --target y --model linear --memory 64MB");
     assert_snapshot!(answer, @r#"
     exit 0
     --- stdout
@@ -122,7 +122,7 @@ fn text_columns_are_left_out_and_named() {
     epoch 1/5 in [time]: training loss 0.6931
     epoch 2/5 in [time]: training loss 0.2327 · log loss 0.4555 · AUC 0.8746 · accuracy 0.7736
     "#);
-    let trained = place.json("train data.csv --target y --memory 64MB");
+    let trained = place.json("train data.csv --target y --model linear --memory 64MB");
     assert_eq!(trained["report"]["rows"]["used"], 500);
 }
 
@@ -136,9 +136,12 @@ fn quoted_line_ends_in_a_large_file() {
     };
     let rows: String = (0..60_000).map(row).collect();
     let place = Place::with(format!("a,t,y\n{rows}"));
-    let trained = place.json("train data.csv --target y --memory 64MB");
-    assert_eq!(trained["report"]["rows"]["used"], 60_000);
-    assert_eq!(trained["report"]["weights"][0][0], "a");
+    for options in ["", "--ignore t"] {
+        let trained = place.json(&format!(
+            "train data.csv --target y --model linear --memory 96MB {options}"
+        ));
+        assert_eq!(trained["report"]["rows"]["used"], 60_000, "{options}");
+    }
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn missing_values_in_every_spelling() {
         .step_by(5)
         .for_each(|row| row[0] = "none given".into());
     let place = Place::with(rows.csv());
-    let words = "train data.csv --target y --memory 64MB --missing"
+    let words = "train data.csv --target y --model linear --memory 64MB --missing"
         .split(' ')
         .chain(["none given"]);
     assert_eq!(place.run_words(&words.collect::<Vec<_>>()).code, Some(0));
@@ -188,5 +191,5 @@ fn a_name_that_comes_twice() {
     error: which column is to be predicted?
       hint: say --target COLUMN; the columns are a, a.1, column_3, y
     ");
-    place.ok("train data.csv --target y --memory 64MB");
+    place.ok("train data.csv --target y --model linear --memory 64MB");
 }

@@ -92,7 +92,7 @@ fn no_room_for_a_home() {
         return;
     };
     disk.fill(8_000);
-    let answer = place.run("train data.csv --target y --memory 64MB --home disk/home");
+    let answer = place.run("train data.csv --target y --model linear --memory 64MB --home disk/home");
     assert_eq!(answer.code, Some(1), "{}", answer.stderr);
     assert!(
         answer.stderr.contains("full") || answer.stderr.contains("No space left"),
@@ -112,9 +112,9 @@ fn no_room_for_another_run() {
     let Some(disk) = Disk::new(&place, "disk", "size=400k") else {
         return;
     };
-    place.ok("train data.csv --target y --memory 64MB --home disk/home --name first");
+    place.ok("train data.csv --target y --model linear --memory 64MB --home disk/home --name first");
     disk.fill(0);
-    let answer = place.run("train data.csv --target y --memory 64MB --home disk/home");
+    let answer = place.run("train data.csv --target y --model linear --memory 64MB --home disk/home");
     assert_eq!(answer.code, Some(1), "{}", answer.stderr);
     assert!(answer.stderr.contains("full"), "{}", answer.stderr);
     // What was there can be read and used as soon as there is room again.
@@ -131,7 +131,7 @@ fn no_room_for_the_record_of_a_run() {
         let Some(_disk) = Disk::new(&place, "disk", &format!("size={size}")) else {
             return;
         };
-        let answer = place.run("train data.csv --target y --memory 64MB --home disk/home");
+        let answer = place.run("train data.csv --target y --model linear --memory 64MB --home disk/home");
         match answer.code {
             Some(0) => assert!(!answer.stdout.contains("unavailable of"), "{}", answer.stdout),
             code => {
@@ -149,7 +149,7 @@ fn no_room_for_the_record_of_a_run() {
 #[test]
 fn no_room_for_predictions() {
     let place = Place::with(Rows::binary(50_000).csv());
-    place.ok("train data.csv --target y --memory 64MB");
+    place.ok("train data.csv --target y --model linear --memory 64MB");
     let Some(_disk) = Disk::new(&place, "disk", "size=300k") else {
         return;
     };
@@ -198,9 +198,9 @@ fn a_home_that_may_not_be_written() {
     let Some(disk) = Disk::new(&place, "disk", "size=1m") else {
         return;
     };
-    place.ok("train data.csv --target y --memory 64MB --home disk/home --name kept");
+    place.ok("train data.csv --target y --model linear --memory 64MB --home disk/home --name kept");
     disk.make_read_only();
-    let answer = place.run("train data.csv --target y --memory 64MB --home disk/home");
+    let answer = place.run("train data.csv --target y --model linear --memory 64MB --home disk/home");
     assert_eq!(answer.code, Some(1), "{}", answer.stderr);
     assert!(
         answer.stderr.contains("Read-only file system"),
@@ -212,7 +212,7 @@ fn a_home_that_may_not_be_written() {
         "{}",
         answer.stderr
     );
-    assert_snapshot!(place.run("train data.csv --target y --memory 64MB --home disk/other").error(), @r"
+    assert_snapshot!(place.run("train data.csv --target y --model linear --memory 64MB --home disk/other").error(), @r"
     exit 1
     error: cannot create disk/other/runs: Read-only file system (os error 30)
       hint: choose a writable folder with --home DIR
@@ -232,7 +232,7 @@ fn a_home_that_may_not_be_written() {
 fn a_home_that_is_a_file() {
     let place = Place::with(binary());
     place.write("file", "in the way");
-    assert_snapshot!(place.run("train data.csv --target y --home file").error(), @r"
+    assert_snapshot!(place.run("train data.csv --target y --model linear --home file").error(), @r"
     exit 1
     error: cannot create file/runs: Not a directory (os error 20)
       hint: something else is in the way of file/runs: choose another --home DIR

@@ -136,6 +136,11 @@ impl Place {
         fs::read(self.home.join("runs").join(id).join("model/weights.safetensors")).unwrap()
     }
 
+    /// The trees of a run, as bytes.
+    pub(crate) fn forest(&self, id: &str) -> Vec<u8> {
+        fs::read(self.home.join("runs").join(id).join("model/forest.json")).unwrap()
+    }
+
     /// No process that works here, no cgroup of these runs or of this parent, no half-written file.
     fn check_nothing_left(&self, parent: u32) {
         wait_until("no process is left", || self.processes().is_empty());

@@ -33,7 +33,7 @@ fn a_job_file_says_it_all() {
     assert_eq!(by_file["run"]["name"], "from-file");
     assert_eq!(by_file["run"]["budget_bytes"], 64_000_000);
     let by_options = place.json(
-        "train data.csv --target y --memory 64MB --holdout 0.2 --task binary --l2 0.5 --seed 11 --epochs 3 --threads 2",
+        "train data.csv --target y --model linear --memory 64MB --holdout 0.2 --task binary --l2 0.5 --seed 11 --epochs 3 --threads 2",
     );
     assert_eq!(by_file["report"], by_options["report"]);
     let weights = |trained: &serde_json::Value| place.weights(trained["run"]["id"].as_str().unwrap());
@@ -43,7 +43,7 @@ fn a_job_file_says_it_all() {
 #[test]
 fn what_was_kept_trains_the_same_again() {
     let place = Place::with(Rows::binary(2_000).csv());
-    let first = place.json("train data.csv --target y --memory 64MB --seed 3 --missing none");
+    let first = place.json("train data.csv --target y --model linear --memory 64MB --seed 3 --missing none");
     let id = first["run"]["id"].as_str().unwrap().to_string();
     let again = place.json(&format!("train home/runs/{id}/job.toml"));
     assert_eq!(first["report"], again["report"]);

@@ -37,7 +37,7 @@ fn a_worker_asked_to_stop_by_someone_else_saves_too() {
 #[test]
 fn a_second_interrupt_kills() {
     let place = Place::with(Rows::binary(200_000).csv());
-    place.ok("train data.csv --target y --memory 64MB");
+    place.ok("train data.csv --target y --model linear --memory 64MB");
     // Nobody reads what it predicts, so it waits in a write and cannot end by itself.
     let mut command = place.command("predict last data.csv");
     let mut child = command

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::help::Place;
+use crate::tables::Random;
 
 /// Whether the kernel holds the line here; says why a test does nothing where it does not.
 fn enforced(place: &Place) -> bool {
@@ -38,7 +39,7 @@ fn the_line_holds_and_does_not_rise_with_the_table() {
     }
     let budget = 48_000_000;
     let train = |table: &str| {
-        let arguments = format!("train {table} --target y --memory {budget}B --epochs 2");
+        let arguments = format!("train {table} --target y --model linear --memory {budget}B --epochs 2");
         let run = run(&place, &arguments);
         check_under(&run, budget);
         run
@@ -89,7 +90,10 @@ fn at_128_megabytes() {
         return;
     }
     place.ok("demo --table table.csv --size 650MB");
-    let run = run(&place, "train table.csv --target y --memory 128MB --epochs 2");
+    let run = run(
+        &place,
+        "train table.csv --target y --model linear --memory 128MB --epochs 2",
+    );
     check_under(&run, 128_000_000);
     assert!(run["data_bytes"].as_u64().unwrap() > 5 * 128_000_000);
 }
@@ -128,9 +132,50 @@ fn a_made_up_table_is_the_same_each_time() {
     place.ok("demo --table c.csv --size 1MB --seed 4");
     assert!(place.read("a.csv") == place.read("b.csv"));
     assert!(place.read("a.csv") != place.read("c.csv"));
-    let trained = place.json("train a.csv --target y --memory 64MB");
+    let trained = place.json("train a.csv --target y --model linear --memory 64MB");
     assert_eq!(
         trained["report"]["rows"]["used"],
         place.read("a.csv").lines().count() - 1
     );
+}
+
+/// Boosted trees: what does not fit in memory is kept on disk, and the line is the same.
+#[test]
+fn trees_stay_below_the_line() {
+    let place = Place::new();
+    if !enforced(&place) {
+        return;
+    }
+    place.ok("demo --table table.csv --size 150MB");
+    for budget in [44_000_000, 128_000_000] {
+        let run = run(
+            &place,
+            &format!("train table.csv --target y --model boost --trees 5 --memory {budget}B"),
+        );
+        check_under(&run, budget);
+    }
+}
+
+/// Categories and texts: encoders, sparse rows and weights all have their place in the plan.
+#[test]
+fn sparse_rows_stay_below_the_line() {
+    let place = Place::new();
+    if !enforced(&place) {
+        return;
+    }
+    let mut random = Random(31);
+    let mut text = String::from("city,text,a,y\n");
+    while text.len() < 40_000_000 {
+        let city = random.next() % 30_000;
+        text.push_str(&format!("c{city},"));
+        (0..12).for_each(|_| text.push_str(&format!("w{} ", random.next() % 20_000)));
+        text.push_str(&format!(",{:.3},{}\n", random.number(), random.next() % 2));
+    }
+    place.write("table.csv", text);
+    let budget = 80_000_000;
+    let run = run(
+        &place,
+        &format!("train table.csv --target y --model linear --epochs 2 --memory {budget}B"),
+    );
+    check_under(&run, budget);
 }

@@ -149,7 +149,7 @@ fn a_table_that_changes_between_epochs_is_noticed() {
 #[test]
 fn what_is_done_is_not_taken_up() {
     let place = Place::with(Rows::binary(200).csv());
-    place.ok("train data.csv --target y --memory 64MB");
+    place.ok("train data.csv --target y --model linear --memory 64MB");
     insta::assert_snapshot!(place.run("resume last").error(), @r"
     exit 2
     error: run [run] is done

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::help::Place;
 use crate::tables::Rows;
 
-const TRAIN: &str = "train data.csv --target y --memory 64MB";
+const TRAIN: &str = "train data.csv --target y --model linear --memory 64MB";
 
 #[test]
 fn a_training_as_a_person_sees_it() {

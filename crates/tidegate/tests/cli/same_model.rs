@@ -7,7 +7,7 @@ use crate::tables::Rows;
 
 /// Weights and report of a training.
 fn trained(place: &Place, arguments: &str) -> (Vec<u8>, Value) {
-    let trained = place.json(&format!("train {arguments} --target y"));
+    let trained = place.json(&format!("train {arguments} --target y --model linear"));
     let id = trained["run"]["id"].as_str().unwrap();
     (place.weights(id), trained["report"].clone())
 }

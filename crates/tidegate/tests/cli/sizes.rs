@@ -7,7 +7,9 @@ use crate::tables::{Rows, gzip};
 
 /// The budget named in a refusal, in bytes.
 fn least(place: &Place, file: &str, memory: &str) -> u64 {
-    let answer = place.run(&format!("train {file} --target y --memory {memory}"));
+    let answer = place.run(&format!(
+        "train {file} --target y --model linear --memory {memory}"
+    ));
     assert_eq!(answer.code, Some(2), "{}", answer.stderr);
     let hint = answer
         .stderr
@@ -24,12 +26,16 @@ fn check(file: &str, table: impl AsRef<[u8]>) {
     place.write(file, table);
     let least = least(&place, file, "1MB");
     for _ in 0..3 {
-        let trained = place.json(&format!("train {file} --target y --memory {least}B"));
+        let trained = place.json(&format!(
+            "train {file} --target y --model linear --memory {least}B"
+        ));
         let peak = trained["run"]["peak_bytes"].as_u64();
         assert!(peak.is_none_or(|peak| peak <= least), "peak {peak:?} of {least}");
     }
     let less = least / 10 * 9;
-    let refused = place.run(&format!("train {file} --target y --memory {less}B"));
+    let refused = place.run(&format!(
+        "train {file} --target y --model linear --memory {less}B"
+    ));
     assert_eq!(
         refused.code,
         Some(2),
@@ -75,7 +81,7 @@ fn the_least_is_enough_for_very_short_rows() {
 #[test]
 fn two_rows_do_not_need_much() {
     let place = Place::with("a,y\n1,1\n2,0\n");
-    place.ok("train data.csv --target y --memory 32MB");
+    place.ok("train data.csv --target y --model linear --memory 32MB");
 }
 
 #[test]
@@ -88,9 +94,9 @@ fn more_columns_than_the_budget_can_hold() {
         text.push_str(&format!("{}\n", row % 2));
     }
     let place = Place::with(text);
-    let trained = place.json("train data.csv --target y --memory 96MB");
+    let trained = place.json("train data.csv --target y --model linear --memory 96MB");
     assert_eq!(trained["run"]["status"], "done");
-    let refused = place.run("train data.csv --target y --memory 20MB");
+    let refused = place.run("train data.csv --target y --model linear --memory 20MB");
     assert!(matches!(refused.code, Some(1 | 2)), "{}", refused.stderr);
     assert!(refused.stderr.contains("20001 columns"), "{}", refused.stderr);
     let least = refused
@@ -99,7 +105,7 @@ fn more_columns_than_the_budget_can_hold() {
         .nth(1)
         .and_then(|rest| rest.split_whitespace().next());
     place.ok(&format!(
-        "train data.csv --target y --memory {}",
+        "train data.csv --target y --model linear --memory {}",
         least.expect("the least is named")
     ));
 }
@@ -107,14 +113,16 @@ fn more_columns_than_the_budget_can_hold() {
 #[test]
 fn a_refusal_says_what_the_memory_is_for() {
     let place = Place::with(Rows::binary(200).csv());
-    let answer = place.run("train data.csv --target y --memory 2MB").error();
+    let answer = place
+        .run("train data.csv --target y --model linear --memory 2MB")
+        .error();
     let answer = answer.split("--memory").next().unwrap();
     assert_snapshot!(answer, @r"
     exit 2
     error: this job needs [size] and the budget is [size]: runtime [size] · columns [size] · data buffers [size] · model [size] · evaluation [size]
       hint:
     ");
-    let trained = place.ok("train data.csv --target y --memory 64MB");
+    let trained = place.ok("train data.csv --target y --model linear --memory 64MB");
     assert!(trained.stderr.contains("plan: "), "{}", trained.stderr);
     assert_snapshot!(place.run("predict last data.csv --memory 2MB").error().split("--memory").next().unwrap(), @r"
     exit 2

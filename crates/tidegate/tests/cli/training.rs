@@ -25,7 +25,7 @@ pub(crate) fn wide(place: &Place) {
     place.write("data.csv", text);
 }
 
-pub(crate) const TRAIN: &str = "train data.csv --target y --memory 96MB";
+pub(crate) const TRAIN: &str = "train data.csv --target y --model linear --memory 96MB";
 
 /// A training that is under way and will not end by itself.
 pub(crate) struct Training {

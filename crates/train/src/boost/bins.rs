@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The most cuts of a feature: 255 bins of values beside the one for missing values.
 pub const MAX_CUTS: usize = 254;
 
+/// The most categories that have a bin each: two are for missing values and for categories never seen.
+pub const MAX_CATEGORIES: usize = 253;
+
 /// A feature and the cuts between its bins.
 ///
 /// Bin 0 holds missing values (NaN). Other values are in bin `1 + (number of cuts ≤ x)`, so that the split
@@ -21,6 +24,10 @@ pub struct FeatureBins {
     pub name: String,
     /// Ascending, finite, at most [`MAX_CUTS`].
     pub cuts: Vec<f32>,
+    /// The values are codes of categories, from 0, and −1 for one never seen: each has its own bin, and splits are
+    /// sets of them.
+    #[serde(default)]
+    pub categorical: bool,
 }
 
 impl FeatureBins {
@@ -40,6 +47,17 @@ impl FeatureBins {
         FeatureBins {
             name: name.into(),
             cuts,
+            categorical: false,
+        }
+    }
+
+    /// A feature of so many categories, at most [`MAX_CATEGORIES`].
+    pub fn of_categories(name: &str, n_categories: usize) -> FeatureBins {
+        let n = n_categories.min(MAX_CATEGORIES);
+        FeatureBins {
+            name: name.into(),
+            cuts: (0..=n).map(|code| code as f32 - 0.5).collect(),
+            categorical: true,
         }
     }
 

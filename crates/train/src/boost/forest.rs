@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bins::FeatureBins;
+use super::categories::BinSet;
 use super::objective::{Objective, predictions};
 use super::split::Test;
 
@@ -25,6 +26,10 @@ pub struct Tree {
     pub gain: Vec<f32>,
     /// The curvature of the rows here: for the squared loss, their number.
     pub cover: Vec<f32>,
+    /// Of a split of categories: its place among the sets, from 1; 0 for a split of numbers.
+    pub set: Vec<u32>,
+    /// The bins of categories that go to the left.
+    pub sets: Vec<BinSet>,
 }
 
 impl Tree {
@@ -61,6 +66,7 @@ impl Tree {
             self.right.len(),
             self.gain.len(),
             self.cover.len(),
+            self.set.len(),
         ];
         if n == 0 || lengths.iter().any(|len| *len != n) {
             return Some("a tree whose arrays differ in length");
@@ -70,8 +76,11 @@ impl Tree {
                 return Some("a split on a feature that is not there");
             };
             let (bin, default_left) = (self.bin[node], self.default_left[node]);
+            if (self.set[node] > 0) != feature.categorical || self.set[node] as usize > self.sets.len() {
+                return Some("a set where a threshold belongs, or none where one does");
+            }
             let known = usize::from(bin) <= feature.cuts.len() && (bin > 0 || default_left);
-            if !known || feature.threshold(bin) != self.threshold[node] {
+            if self.set[node] == 0 && (!known || feature.threshold(bin) != self.threshold[node]) {
                 return Some("a split that is not between two bins");
             }
             // Children come after their parents, so that every way down ends.
@@ -90,10 +99,10 @@ impl Tree {
         while self.left[node] != 0 {
             let x = features[self.feature[node] as usize];
             // Every number is at least the lowest float, the threshold that none is below.
-            let goes_left = if x.is_nan() {
-                self.default_left[node]
-            } else {
-                x.max(f32::MIN) < self.threshold[node]
+            let goes_left = match self.set[node] {
+                0 if x.is_nan() => self.default_left[node],
+                0 => x.max(f32::MIN) < self.threshold[node],
+                set => self.sets[set as usize - 1].contains(BinSet::bin_of(x)),
             };
             node = if goes_left {
                 self.left[node]
@@ -104,20 +113,23 @@ impl Tree {
         self.value[node]
     }
 
+    fn test(&self, node: usize) -> Test {
+        let mut test = Test::new(
+            self.feature[node] as usize,
+            self.bin[node],
+            self.default_left[node],
+        );
+        test.set = (self.set[node] as usize).checked_sub(1).map(|at| self.sets[at]);
+        test
+    }
+
     /// The tree as it is walked by rows of bins.
     pub(super) fn walk(&self) -> Walk {
-        let step = |node: usize| {
-            let test = Test::new(
-                self.feature[node] as usize,
-                self.bin[node],
-                self.default_left[node],
-            );
-            Step {
-                test,
-                left: self.left[node],
-                right: self.right[node],
-                value: self.value[node],
-            }
+        let step = |node: usize| Step {
+            test: self.test(node),
+            left: self.left[node],
+            right: self.right[node],
+            value: self.value[node],
         };
         Walk {
             steps: (0..self.n_nodes()).map(step).collect(),
@@ -204,8 +216,7 @@ impl Forest {
         for (i, tree) in self.trees.iter().enumerate() {
             let mut node = 0;
             while tree.left[node] != 0 {
-                let test = Test::new(0, tree.bin[node], tree.default_left[node]);
-                let goes_left = test.goes_left(bins[tree.feature[node] as usize]);
+                let goes_left = tree.test(node).goes_left(bins[tree.feature[node] as usize]);
                 node = if goes_left {
                     tree.left[node]
                 } else {
@@ -243,7 +254,8 @@ impl Forest {
     pub fn bytes(&self) -> u64 {
         let nodes: usize = self.trees.iter().map(Tree::n_nodes).sum();
         let cuts: usize = self.features.iter().map(|feature| feature.cuts.len()).sum();
-        (nodes * 32 + cuts * 4) as u64
+        let sets: usize = self.trees.iter().map(|tree| tree.sets.len()).sum();
+        (nodes * 36 + sets * size_of::<BinSet>() + cuts * 4) as u64
     }
 
     /// What each feature did, in the order of the features.

@@ -107,7 +107,7 @@ impl Growing {
             node,
             left,
             right: left + 1,
-            test: Test::new(split.feature, split.bin, split.default_left),
+            test: Test::of(&split),
         })
     }
 
@@ -215,7 +215,13 @@ impl Growing {
             };
             tree.feature[place] = split.feature as u32;
             tree.bin[place] = split.bin;
-            tree.threshold[place] = features[split.feature].threshold(split.bin);
+            match split.set {
+                None => tree.threshold[place] = features[split.feature].threshold(split.bin),
+                Some(set) => {
+                    tree.sets.push(set);
+                    tree.set[place] = tree.sets.len() as u32;
+                }
+            }
             tree.default_left[place] = split.default_left;
             tree.gain[place] = split.gain as f32;
             let left = push(&mut tree, value(split.left), rules.weight(split.left));
@@ -225,7 +231,7 @@ impl Growing {
                 Some(children) => queue.extend([(children[0], left), (children[1], right)]),
                 None => leaves.push(Leaf::Split {
                     node,
-                    test: Test::new(split.feature, split.bin, split.default_left),
+                    test: Test::of(&split),
                     values: [tree.value[left], tree.value[right]],
                 }),
             }
@@ -245,5 +251,6 @@ fn push(tree: &mut Tree, value: f32, cover: f64) -> usize {
     tree.value.push(value);
     tree.gain.push(0.0);
     tree.cover.push(cover as f32);
+    tree.set.push(0);
     tree.value.len() - 1
 }

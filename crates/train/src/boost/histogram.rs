@@ -1,5 +1,6 @@
 //! Sums of slopes and curvatures by bin: packed ones that a thread adds to, and whole ones for a node.
 
+use super::FeatureBins;
 use std::sync::Mutex;
 
 /// Where the bins of a tree's features lie in its histograms.
@@ -17,6 +18,8 @@ pub(super) struct Column {
     pub(super) feature: usize,
     pub(super) offset: usize,
     pub(super) n_bins: usize,
+    /// Its bins are categories, without an order of their own.
+    pub(super) categorical: bool,
 }
 
 /// Entries after the last bin, so that no byte taken for a bin leads outside.
@@ -28,24 +31,26 @@ pub(super) fn packed_len(n_bins: usize) -> usize {
 }
 
 impl Layout {
-    /// `n_bins` has the bins of each feature; `columns` ascend.
-    pub(super) fn new(n_bins: &[usize], columns: &[usize]) -> Layout {
+    /// `columns` ascend.
+    pub(super) fn new(features: &[FeatureBins], columns: &[usize]) -> Layout {
         let mut total = 0;
         let place = |&feature: &usize| {
             let offset = total;
-            total += n_bins[feature];
+            let n_bins = features[feature].n_bins();
+            total += n_bins;
             Column {
                 feature,
                 offset,
-                n_bins: n_bins[feature],
+                n_bins,
+                categorical: features[feature].categorical,
             }
         };
         let columns: Vec<Column> = columns.iter().map(place).collect();
         Layout {
-            whole: columns.len() == n_bins.len(),
+            whole: columns.len() == features.len(),
             columns,
             n_bins: total,
-            n_features: n_bins.len(),
+            n_features: features.len(),
         }
     }
 }

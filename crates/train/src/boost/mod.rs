@@ -12,6 +12,7 @@
 //! number of threads, any budget, and after a resume.
 
 mod bins;
+mod categories;
 mod checkpoint;
 mod evaluate;
 mod exponential;
@@ -34,7 +35,8 @@ mod train;
 mod tree;
 mod xgboost;
 
-pub use bins::{FeatureBins, MAX_CUTS};
+pub use bins::{FeatureBins, MAX_CATEGORIES, MAX_CUTS};
+pub use categories::BinSet;
 pub use checkpoint::{Settings, load_checkpoint, save_checkpoint};
 pub use fill::{Rows, fill};
 pub use forest::{Forest, Importance, Tree};

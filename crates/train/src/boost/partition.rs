@@ -42,15 +42,32 @@ pub(super) fn apply(
     for split in splits {
         let [start, end] = state.ranges[split.node];
         let order = &mut state.order[start as usize..end as usize];
-        let middle = start + divide(order, spare, bins, n_features, split.test) as u32;
+        let test = split.test;
+        let n_left = match test.set {
+            None => divide(order, spare, bins, n_features, test.feature, |bin| {
+                test.is_below(bin)
+            }),
+            Some(set) => divide(order, spare, bins, n_features, test.feature, |bin| {
+                set.contains(bin)
+            }),
+        };
+        let middle = start + n_left as u32;
         state.ranges[split.left] = [start, middle];
         state.ranges[split.right] = [middle, end];
     }
 }
 
 /// Puts the rows that go left first; returns how many there are.
-fn divide(order: &mut [u16], spare: &mut [u16], bins: &[u8], n_features: usize, test: Test) -> usize {
-    let feature = test.feature as usize;
+#[inline(always)]
+fn divide(
+    order: &mut [u16],
+    spare: &mut [u16],
+    bins: &[u8],
+    n_features: usize,
+    feature: u32,
+    goes_left: impl Fn(u8) -> bool,
+) -> usize {
+    let feature = feature as usize;
     check(order, bins, n_features, feature);
     assert!(spare.len() >= order.len());
     let (mut n_left, mut n_right) = (0, 0);
@@ -62,7 +79,7 @@ fn divide(order: &mut [u16], spare: &mut [u16], bins: &[u8], n_features: usize, 
         // at most `i`, so below the lengths of order and spare, and at or below what has been read.
         unsafe {
             let row = *order.get_unchecked(i);
-            let goes_left = test.goes_left(*bins.get_unchecked(usize::from(row) * n_features + feature));
+            let goes_left = goes_left(*bins.get_unchecked(usize::from(row) * n_features + feature));
             *order.get_unchecked_mut(n_left) = row;
             *spare.get_unchecked_mut(n_right) = row;
             n_left += usize::from(goes_left);

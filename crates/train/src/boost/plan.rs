@@ -215,8 +215,9 @@ impl Plan {
 
 /// A block's first row, rows and losses.
 const BLOCK_BYTES: u64 = 64;
-/// A node of a tree in its flat arrays, in those of the copy that is kept at the end, and as it is walked.
-const NODE_BYTES: u64 = 30 + 30 + 24;
+/// A node of a tree in its flat arrays, in those of the copy that is kept at the end, and as it is walked. Every second
+/// node may have a set of categories.
+const NODE_BYTES: u64 = 50 + 50 + 56;
 
 fn trees_bytes(options: &Options) -> u64 {
     let n_trees = (options.trees * options.objective.n_outputs()) as u64;

@@ -40,12 +40,11 @@ const ROOT: usize = 0;
 impl<'a> Grove<'a> {
     pub(super) fn sprout(&self, number: usize) -> Sprout {
         let options = self.options;
-        let n_bins: Vec<usize> = self.features.iter().map(super::FeatureBins::n_bins).collect();
-        let columns = sample_columns(options.seed, number, n_bins.len(), options.column_sample);
+        let columns = sample_columns(options.seed, number, self.features.len(), options.column_sample);
         Sprout {
             number,
             class: number % self.n_outputs(),
-            layout: Layout::new(&n_bins, &columns),
+            layout: Layout::new(self.features, &columns),
             sample: RowSample::new(options.seed, number, options.row_sample),
         }
     }

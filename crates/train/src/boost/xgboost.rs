@@ -7,6 +7,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::FeatureBins;
 use super::forest::{Forest, Tree};
 use super::objective::Objective;
 
@@ -25,7 +26,7 @@ pub fn to_xgboost(forest: &Forest) -> Value {
         .enumerate()
         .map(|(i, tree)| {
             let base = if i < n_outputs { forest.base[i] } else { 0.0 };
-            tree_json(i, tree, base, forest.features.len())
+            tree_json(i, tree, base, &forest.features)
         })
         .collect();
     let n_rounds = trees.len() / n_outputs;
@@ -36,7 +37,8 @@ pub fn to_xgboost(forest: &Forest) -> Value {
         .iter()
         .map(|feature| allowed(&feature.name))
         .collect();
-    let types = vec!["float"; names.len()];
+    let kind = |feature: &FeatureBins| if feature.categorical { "c" } else { "float" };
+    let types: Vec<&str> = forest.features.iter().map(kind).collect();
     let (objective, base_score, n_classes) = match forest.objective {
         Objective::Squared => (
             with_parameter("reg:squarederror", "reg_loss_param", "scale_pos_weight", 1),
@@ -103,16 +105,18 @@ fn trunk() -> Tree {
         value: vec![0.0],
         gain: vec![0.0],
         cover: vec![0.0],
+        set: vec![0],
+        sets: Vec::new(),
     }
 }
 
 #[derive(Serialize)]
 struct TreeJson<'t> {
     base_weights: &'t [f32],
-    categories: [i32; 0],
-    categories_nodes: [i32; 0],
-    categories_segments: [i32; 0],
-    categories_sizes: [i32; 0],
+    categories: Vec<i32>,
+    categories_nodes: Vec<i32>,
+    categories_segments: Vec<i64>,
+    categories_sizes: Vec<i64>,
     default_left: Vec<u8>,
     id: usize,
     left_children: Vec<i32>,
@@ -126,7 +130,7 @@ struct TreeJson<'t> {
     tree_param: Value,
 }
 
-fn tree_json(id: usize, tree: &Tree, base: f32, n_features: usize) -> Value {
+fn tree_json(id: usize, tree: &Tree, base: f32, features: &[FeatureBins]) -> Value {
     let n = tree.n_nodes();
     let child = |children: &[u32]| -> Vec<i32> {
         let child = |child: &u32| if *child == 0 { -1 } else { *child as i32 };
@@ -142,12 +146,24 @@ fn tree_json(id: usize, tree: &Tree, base: f32, n_features: usize) -> Value {
         true => tree.value[node] + base,
         false => tree.threshold[node],
     };
+    // XGBoost lists the categories that go to the right.
+    let (mut categories, mut categories_nodes) = (Vec::new(), Vec::new());
+    let (mut categories_segments, mut categories_sizes) = (Vec::new(), Vec::new());
+    for node in (0..n).filter(|node| tree.set[*node] > 0) {
+        let set = tree.sets[tree.set[node] as usize - 1];
+        let first = categories.len();
+        let n_codes = features[tree.feature[node] as usize].n_bins() as i32 - 2;
+        categories.extend((0..n_codes).filter(|code| !set.contains((*code + 2) as u8)));
+        categories_nodes.push(node as i32);
+        categories_segments.push(first as i64);
+        categories_sizes.push((categories.len() - first) as i64);
+    }
     let tree = TreeJson {
         base_weights: &tree.value,
-        categories: [],
-        categories_nodes: [],
-        categories_segments: [],
-        categories_sizes: [],
+        categories,
+        categories_nodes,
+        categories_segments,
+        categories_sizes,
         default_left: tree.default_left.iter().map(|left| u8::from(*left)).collect(),
         id,
         left_children: child(&tree.left),
@@ -156,11 +172,11 @@ fn tree_json(id: usize, tree: &Tree, base: f32, n_features: usize) -> Value {
         right_children: child(&tree.right),
         split_conditions: (0..n).map(condition).collect(),
         split_indices: &tree.feature,
-        split_type: vec![0; n],
+        split_type: tree.set.iter().map(|set| u8::from(*set > 0)).collect(),
         sum_hessian: &tree.cover,
         tree_param: json!({
             "num_deleted": "0",
-            "num_feature": n_features.to_string(),
+            "num_feature": features.len().to_string(),
             "num_nodes": n.to_string(),
             "size_leaf_vector": "1",
         }),

@@ -7,8 +7,8 @@ use crate::boost_data::{Kind, Problem, ROOMY, done, problem, run};
 use crate::tables::uniform;
 
 fn metric(trained: &Trained, name: &str) -> (f64, f64) {
-    let found = trained.metrics.iter().find(|metric| metric.name == name);
-    let metric = found.unwrap_or_else(|| panic!("{name} in {:?}", trained.metrics));
+    let found = trained.quality.metrics.iter().find(|metric| metric.name == name);
+    let metric = found.unwrap_or_else(|| panic!("{name} in {:?}", trained.quality.metrics));
     (metric.value, metric.baseline.unwrap_or(f64::NAN))
 }
 
@@ -178,7 +178,7 @@ fn early_stopping_keeps_the_best_round() {
     let same = done(run(&rows, &features, &shorter, &plan, &ledger, None, usize::MAX));
     assert_eq!(same.forest, trained.forest);
     assert_eq!(
-        same.metrics, trained.metrics,
+        same.quality.metrics, trained.quality.metrics,
         "judged by the trees that were kept"
     );
     assert_eq!(same.held_out_loss, trained.held_out_loss);
@@ -319,6 +319,6 @@ fn nothing_to_learn_gives_the_mean() {
         let mut margin = [0.0];
         trained.forest.margins(&[1.0, 2.0], &mut margin);
         assert_eq!(margin, [7.5]);
-        assert!(trained.metrics.is_empty(), "no rows were held out");
+        assert!(trained.quality.metrics.is_empty(), "no rows were held out");
     }
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_data::{Holdout, Source, SourceOptions, Table, TableOptions};
+use tidegate_data::{FitOptions, Holdout, Purpose, Source, SourceOptions, Table, TableOptions};
 use tidegate_memory::Ledger;
 use tidegate_train::linear::{self, ClassWeights, Options, Outcome, Plan};
-use tidegate_train::{Checkpoint, Event, Learned, Model, Report, predict, predict_plan};
+use tidegate_train::{Checkpoint, Event, Learned, Model, PredictOptions, Report, predict, predict_plan};
 
 pub(crate) const ROOMY: u64 = 256 << 20;
 
@@ -55,7 +55,22 @@ pub(crate) fn open(path: &Path, target: &str) -> Table {
 }
 
 pub(crate) fn open_with(path: &Path, target: &str, options: &TableOptions) -> Table {
-    Table::open(source(path), target, options, &Ledger::new(ROOMY)).unwrap()
+    let ledger = Ledger::new(ROOMY);
+    let mut table = Table::open(source(path), target, options, &ledger).unwrap();
+    table
+        .fit_encoders(Purpose::Linear, &fit_options(), &ledger)
+        .unwrap();
+    table
+}
+
+/// Encoders learn from the rows that the model learns from.
+pub(crate) fn fit_options() -> FitOptions {
+    FitOptions {
+        threads: 2,
+        holdout: usual().holdout,
+        seed: 1,
+        bytes: 32 << 20,
+    }
 }
 
 fn source(path: &Path) -> Source {
@@ -106,8 +121,10 @@ pub(crate) fn fit_with(text: &str, options: &Options) -> (Scratch, Model, Report
 }
 
 pub(crate) fn weights(model: &Model) -> &[f64] {
-    let Learned::Linear(linear) = &model.learned;
-    &linear.weights
+    match &model.learned {
+        Learned::Linear(linear) => &linear.weights,
+        other => panic!("not a linear model: {}", other.kind()),
+    }
 }
 
 pub(crate) fn bits(model: &Model) -> Vec<u64> {
@@ -118,7 +135,13 @@ pub(crate) fn bits(model: &Model) -> Vec<u64> {
 pub(crate) fn held_out_scores(model: &Model, path: &Path) -> Vec<f64> {
     let ledger = Ledger::new(ROOMY);
     let table = Table::open_for(source(path), &model.encoders, &TableOptions::default()).unwrap();
-    let plan = predict_plan(model, &table, 2, 0, ROOMY).unwrap();
+    let options = PredictOptions {
+        threads: 2,
+        runtime: 0,
+        output: 0,
+        budget: ROOMY,
+    };
+    let plan = predict_plan(model, &table, &options).unwrap();
     let mut scores = Vec::new();
     let out = |prediction: tidegate_train::Prediction| {
         if usual().holdout.contains(prediction.line) {
