@@ -33,7 +33,7 @@ fn read(path: std::path::PathBuf, purpose: Purpose, ledger: &Ledger) -> Result<(
         seed: 0,
         bytes: 1 << 20,
     };
-    table.fit_encoders(purpose, &fit, ledger, &mut |_, _| ControlFlow::Continue(()))?;
+    table.fit_encoders(purpose, &fit, ledger)?;
     let pass = PassOptions {
         threads: 1,
         holdout,
