@@ -7,14 +7,15 @@ use std::ops::ControlFlow;
 
 use tidegate_memory::{Grant, Ledger};
 
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Read};
 use crate::encode::{Text, TextOptions, TextScratch, Weigh};
 use crate::pass::row_key;
 use crate::sketch::hash::{MISSING, fold, hash};
 use crate::sketch::{CategoryTable, Distinct, Documents, Moments, Quantiles, Shape, Targets, Times};
 use crate::source::{Place, Position};
+use crate::table::TableColumn;
 use crate::target::{Target, Task};
-use crate::{Holdout, Result, RowCounts, Table};
+use crate::{Holdout, Result, Role, RowCounts, Table};
 
 /// How to fit.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +34,9 @@ pub type Progress<'p> = dyn FnMut(Position, u64) -> ControlFlow<()> + 'p;
 
 /// Folds of out-of-fold encodings, unless a column asks for another number.
 pub(crate) const FOLDS: u8 = 5;
+
+/// The different values of a column are counted in this.
+const SKETCH_BYTES: u64 = 8 << 10;
 
 /// The table of a column with few categories.
 const FEW_BYTES: u64 = 1 << 20;
@@ -177,6 +181,7 @@ impl Table {
         self.chunks(
             &self.reading,
             options.threads,
+            self.fit_bytes(),
             ledger,
             |place, chunk| self.fit_piece(wishes, &options.holdout, place, chunk),
             |chunk, piece, place| {
@@ -196,6 +201,20 @@ impl Table {
         grant.shrink(grant.bytes().saturating_sub(held as u64));
         fitted.grant = Some(grant);
         Ok(Some(fitted))
+    }
+
+    /// What a piece amounts to before it is taken in.
+    pub(crate) fn fit_bytes(&self) -> u64 {
+        let rows = self.source.piece_size(&self.reading).rows;
+        let column = |column: &TableColumn| match (column.judged.read, column.judged.role) {
+            // The tokens of all rows, in a vector that grows.
+            (Read::Text, Role::Text) => SKETCH_BYTES + (rows as f64 * (4.0 + 6.0 * column.words)) as u64,
+            (Read::Text, _) => 8 * rows,
+            _ => SKETCH_BYTES + (24 << 10).min(16 * rows),
+        };
+        let used = self.columns.iter().filter(|column| column.judged.role.is_used());
+        // The chosen rows with their targets, and the numbers of one column at a time.
+        24 * rows + used.map(column).sum::<u64>()
     }
 
     /// Sums up a chunk, on any thread.

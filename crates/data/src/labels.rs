@@ -98,6 +98,7 @@ impl Table {
         self.chunks(
             &reading,
             1,
+            0,
             ledger,
             |place, chunk| {
                 let mut seen: Vec<Label> = Vec::new();
@@ -149,7 +150,7 @@ impl Table {
                     .select(chunk, key, |row| keys.push(key(chunk.lines[row])));
                 Ok(keys)
             };
-            self.chunks(&reading, 1, ledger, look, |_, keys: Vec<u64>, _| {
+            self.chunks(&reading, 1, 0, ledger, look, |_, keys: Vec<u64>, _| {
                 keys.into_iter().for_each(|key| ranking.look(key));
                 Ok(ControlFlow::Continue(()))
             })?;

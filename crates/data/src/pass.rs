@@ -3,15 +3,15 @@
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-use tidegate_memory::Ledger;
+use tidegate_memory::{Grant, Ledger};
 
 use crate::batch::{Broken, Unseen};
-use crate::chunk::{Chunk, shown};
+use crate::chunk::{Chunk, Read, Wanted, shown};
 use crate::csv::blocks::TextBuffer;
 use crate::encode::{Cells, Encoder, Feature, TextScratch};
 use crate::pipeline::{self, Slot, SourceFeed, Stages};
 use crate::sketch::hash::{MISSING, fold};
-use crate::source::{Piece, Place, Reading, SourceReader};
+use crate::source::{Piece, PieceSize, Place, Reading, SourceReader};
 use crate::target::{Target, TargetValue};
 use crate::{BadRows, Batch, Error, Fault, Holdout, Position, Result, RowCounts, Table};
 
@@ -63,19 +63,47 @@ impl Table {
     /// What a pass with so many threads needs: two slots a thread and one for the reader, as long as rows
     /// keep the size they have in the sample.
     pub fn pass_needs(&self, threads: usize) -> Pass {
-        let size = self.slot_size();
+        let (size, piece) = (self.slot_size(), self.source.piece_size(&self.reading));
         Pass {
-            slots: 2 * threads + 1,
+            slots: self.n_slots(piece.rows, threads),
             slot_bytes: size.piece + size.out,
-            reader_bytes: self.source.piece_size(&self.reading).reader,
+            reader_bytes: piece.reader + threads as u64 * self.scratch_bytes(),
         }
+    }
+
+    /// What the pass that fits the encoders needs, before they are chosen.
+    pub fn fit_needs(&self, threads: usize) -> Pass {
+        let piece = self.source.piece_size(&self.reading);
+        Pass {
+            slots: self.n_slots(piece.rows, threads),
+            slot_bytes: chunk_bytes(&piece, &self.reading) + self.fit_bytes(),
+            reader_bytes: piece.reader,
+        }
+    }
+
+    /// Two slots a thread and one for the reader, but no more than there are pieces.
+    fn n_slots(&self, piece_rows: u64, threads: usize) -> usize {
+        let pieces = match self.source.rows_guess() {
+            // Pieces may be smaller than they could be: a quarter more of them, and two.
+            Some(rows) => rows.saturating_mul(5) / (piece_rows.max(1) * 4) + 2,
+            None => u64::MAX,
+        };
+        pieces.min(2 * threads as u64 + 1) as usize
+    }
+
+    /// What a thread that encodes a piece holds beside its buffers: the rows that it has chosen, with their targets
+    /// and the keys of their texts.
+    fn scratch_bytes(&self) -> u64 {
+        let is_text = |wanted: &&Wanted| wanted.read == Read::Text;
+        let texts = self.reading.wanted.iter().filter(is_text).count() as u64;
+        self.source.piece_size(&self.reading).rows * (24 + 8 * texts)
     }
 
     fn slot_size(&self) -> SlotSize {
         let size = self.source.piece_size(&self.reading);
         let row = Batch::row_bytes(self.encoders.width(), self.encoders.sparse_values());
         SlotSize {
-            piece: size.text + size.texts + size.rows * Chunk::row_bytes(self.reading.wanted.len()),
+            piece: chunk_bytes(&size, &self.reading),
             out: (size.rows as f64 * row) as u64,
         }
     }
@@ -118,6 +146,8 @@ impl Table {
     {
         let batches = ledger.holder(BUFFERS);
         let new_batch = || Batch::new(self.encoders.width(), &batches);
+        let scratch = batches.try_grant(options.threads as u64 * self.scratch_bytes());
+        let _scratch = scratch.map_err(Error::from)?;
         let (reader, slots) = self.start(&self.reading, options, ledger, self.slot_size(), new_batch)?;
         let sparse_values = self.encoders.sparse_values();
         let mut counts = RowCounts::default();
@@ -141,11 +171,13 @@ impl Table {
         Ok(counts)
     }
 
-    /// Streams chunks instead of batches: `map` makes something of each, `reduce` takes it in order.
+    /// Streams chunks instead of batches: `map` makes something of each, of so many bytes, and `reduce` takes it in
+    /// order.
     pub(crate) fn chunks<T: Send>(
         &self,
         reading: &Reading,
         threads: usize,
+        made_bytes: u64,
         ledger: &Ledger,
         map: impl Fn(&Place, &Chunk) -> Result<T> + Sync,
         mut reduce: impl FnMut(&Chunk, T, &Place) -> Result<ControlFlow<()>>,
@@ -155,20 +187,23 @@ impl Table {
             holdout: Holdout::new(0.0, 0),
             start: None,
         };
-        let size = self.source.piece_size(reading);
-        let piece = size.text + size.texts + size.rows * Chunk::row_bytes(reading.wanted.len());
-        let (reader, slots) = self.start(reading, &options, ledger, SlotSize { piece, out: 0 }, || Ok(()))?;
+        let size = SlotSize {
+            piece: chunk_bytes(&self.source.piece_size(reading), reading),
+            out: made_bytes,
+        };
+        let holder = ledger.holder(BUFFERS);
+        let (reader, slots) = self.start(reading, &options, ledger, size, || Ok(holder.try_grant(made_bytes)?))?;
         let feed = SourceFeed {
             reader,
-            prepare: |_: &mut (), _rows| true,
+            prepare: |_: &mut Grant, _rows| true,
             out: PhantomData,
         };
         let stages = Stages {
-            map: |place: &Place, slot: &mut Slot<()>| {
+            map: |place: &Place, slot: &mut Slot<Grant>| {
                 self.source.decode(place, reading, &mut slot.piece)?;
                 map(place, &slot.piece.chunk)
             },
-            reduce: |place: &Place, slot: &mut Slot<()>, made| reduce(&slot.piece.chunk, made, place),
+            reduce: |place: &Place, slot: &mut Slot<Grant>, made| reduce(&slot.piece.chunk, made, place),
         };
         pipeline::run(feed, slots, options.threads, stages)
     }
@@ -183,7 +218,8 @@ impl Table {
         out: impl Fn() -> Result<B>,
     ) -> Result<(SourceReader<'a>, Vec<Slot<B>>)> {
         let holder = ledger.holder(BUFFERS);
-        let is_text = self.source.piece_size(reading).text > 0;
+        let piece = self.source.piece_size(reading);
+        let (is_text, most) = (piece.text > 0, self.n_slots(piece.rows, options.threads));
         let slot = || -> Result<Slot<B>> {
             let text = is_text.then(|| TextBuffer::new(&holder)).transpose()?;
             let chunk = Chunk::new(&reading.wanted, &reading.missing, &holder)?;
@@ -197,7 +233,7 @@ impl Table {
             .read(reading, options.start.unwrap_or_default(), ledger)?;
         let mut slots = vec![slot()?];
         let taken_at_once = if is_text { TextBuffer::bytes_needed() } else { 0 };
-        while slots.len() < 2 * options.threads + 1 {
+        while slots.len() < most {
             // The slots made so far will want the rest of their memory too.
             let promised = slots.len() as u64 * (size.piece + size.out).saturating_sub(taken_at_once);
             if slots.len() >= 2 && ledger.free() < promised + size.piece + size.out {
@@ -422,6 +458,11 @@ impl Table {
             },
         }
     }
+}
+
+/// What the text of a piece and its chunk take.
+fn chunk_bytes(size: &PieceSize, reading: &Reading) -> u64 {
+    size.text + size.texts + size.rows * Chunk::row_bytes(reading.wanted.len())
 }
 
 /// A number for a row that no other row of the source has.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidegate_data::pack::{PackKey, PackOptions, PackStore};
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{EncodingPlan, FitOptions, Holdout, Position, Purpose, Role, Source, Table};
-use tidegate_memory::{Grant, Ledger};
+use tidegate_data::{BUFFERS, EncodingPlan, FitOptions, Holdout, Position, Purpose, Role, Source, Table};
+use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
 use tidegate_train::{Error as TrainError, Metric, Model, Report, RowReport};
 use tidegate_watch::{Done, EncodedColumn, Event};
 
@@ -187,7 +187,7 @@ impl Site<'_> {
         let ledger = Ledger::new(budget);
         let held = fixed.iter().map(|(name, bytes)| hold(&ledger, name, *bytes));
         let _held = held.collect::<Result<Vec<Grant>>>()?;
-        let free = ledger.free().saturating_sub(table.pass_needs(threads).bytes());
+        let free = ledger.free().saturating_sub(table.fit_needs(threads).bytes());
         let options = FitOptions {
             threads,
             holdout,
@@ -221,6 +221,7 @@ impl Site<'_> {
             });
             return Ok(None);
         };
+        give_freed_memory_back();
         if told {
             tell(speaker, &encoding);
         }
@@ -258,7 +259,7 @@ fn threads_that_fit(table: &Table, threads: usize, runtime: u64, budget: u64) ->
         vec![
             ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
-            ("data buffers".into(), table.pass_needs(threads).bytes()),
+            (BUFFERS.into(), table.fit_needs(threads).bytes()),
         ]
     };
     let total = |threads| needs(threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
