@@ -135,8 +135,10 @@ fn fit(path: &Path, purpose: Purpose, threads: usize, holdout: f64) -> (Table, E
         seed: 3,
         bytes: 8 << 20,
     };
+    // Some sources keep what they know of their file.
+    let held = ledger.used();
     let plan = table.fit_encoders(purpose, &options, &ledger).unwrap();
-    assert_eq!(ledger.used(), table.encoder_bytes(), "only the encoders are kept");
+    assert_eq!(ledger.used() - held, table.encoder_bytes(), "only the encoders are kept");
     (table, plan)
 }
 
@@ -233,7 +235,7 @@ fn formats_change_no_bit_of_a_fit() {
                 ("number", "number"),
                 ("whole", "number"),
                 ("few", "dummy"),
-                ("many", "impact"),
+                ("many", "hash"),
                 ("truth", "number"),
                 ("text", "tokens"),
             ],
