@@ -18,7 +18,7 @@ use crate::{Job, ModelKind, Result};
 /// Checkpoints inside an epoch.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 /// Columns that are told one by one; the shape counts them all.
-const TOLD_COLUMNS: usize = 500;
+const TOLD_COLUMNS: usize = 200;
 
 /// Where a training puts what it makes, and where it starts from.
 pub(super) struct Places {
