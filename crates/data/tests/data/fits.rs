@@ -138,7 +138,11 @@ fn fit(path: &Path, purpose: Purpose, threads: usize, holdout: f64) -> (Table, E
     // Some sources keep what they know of their file.
     let held = ledger.used();
     let plan = table.fit_encoders(purpose, &options, &ledger).unwrap();
-    assert_eq!(ledger.used() - held, table.encoder_bytes(), "only the encoders are kept");
+    assert_eq!(
+        ledger.used() - held,
+        table.encoder_bytes(),
+        "only the encoders are kept"
+    );
     (table, plan)
 }
 
