@@ -90,9 +90,10 @@ impl Job {
                 "0 holds out nothing, 0.1 every tenth row",
             );
         }
-        for (name, value) in [("l1", model.l1), ("l2", model.l2)] {
+        for (name, value, default) in [("l1", model.l1, 0), ("l2", model.l2, 1)] {
             if !(value.is_finite() && value >= 0.0) {
-                return usage(format!("--{name} {value} is not a penalty"), "give 0 or more");
+                let hint = format!("give 0 or more; {default} is the default");
+                return usage(format!("--{name} {value} is not a penalty"), &hint);
             }
         }
         for (name, value) in [

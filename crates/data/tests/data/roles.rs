@@ -9,7 +9,7 @@ use tidegate_memory::Ledger;
 use crate::help::{ROOMY, Scratch, fit_options, without};
 
 /// Rows of the tables here.
-const N: usize = 400;
+const N: usize = 2_000;
 
 /// A table with one column `x` of interest, a number beside it, and a target.
 fn table_of(name: &str, cell: impl Fn(usize) -> String) -> String {
@@ -105,8 +105,16 @@ fn roles_are_told_from_the_values() {
         "x",
         |i| format!("c{}", mixed(i) % 100),
         Role::Category,
-        "",
+        "few categories",
         ["ordinal", "dummy"],
+    );
+    check(
+        "many categories",
+        "x",
+        |i| format!("c{}", mixed(i) % 400),
+        Role::Category,
+        "categories: ",
+        ["impact", "hash"],
     );
     check("texts", "x", sentence, Role::Text, "", [none, "tokens"]);
     check(

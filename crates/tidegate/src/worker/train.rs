@@ -18,7 +18,7 @@ use crate::{Job, ModelKind, Result};
 /// Checkpoints inside an epoch.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 /// Columns that are told one by one; the shape counts them all.
-const TOLD_COLUMNS: usize = 500;
+const TOLD_COLUMNS: usize = 200;
 
 /// Where a training puts what it makes, and where it starts from.
 pub(super) struct Places {
@@ -179,7 +179,20 @@ impl Site<'_> {
             ModelKind::Linear => Purpose::Linear,
             ModelKind::Boost | ModelKind::Auto => Purpose::Trees,
         };
-        let threads = threads_that_fit(&table, job.threads(), runtime, budget)?;
+        let threads = match purpose == Purpose::Linear && table.is_numeric() {
+            // Without a fit the whole plan is known already, and so is the least budget.
+            true => {
+                let options = FitOptions {
+                    threads: 1,
+                    holdout,
+                    seed: job.train.seed,
+                    bytes: 0,
+                };
+                table.fit_encoders(purpose, &options, &sampling)?;
+                tidegate_train::linear::plan(&table, job.threads(), runtime, budget)?.threads
+            }
+            false => threads_that_fit(&table, job.threads(), runtime, budget)?,
+        };
         let fixed = [
             ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".to_string(), table.columns_bytes()),

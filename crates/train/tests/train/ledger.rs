@@ -57,7 +57,11 @@ fn the_peak_stays_within_the_plan() {
             assert_eq!(ledger.used(), 0, "{name}");
             // Rows that turn out shorter than those of the sample come in larger pieces: the ledger keeps to the budget,
             // the plan is a little over.
-            let spare = if name.contains("then") { plan.total() / 4 } else { 0 };
+            let spare = if name.contains("then") {
+                plan.total() / 4
+            } else {
+                0
+            };
             if ledger.peak() > plan.total() + spare {
                 over.push(format!(
                     "{name}, {threads} threads: {} over {}",
