@@ -245,8 +245,8 @@ fn tables_that_cannot_be_predicted() {
     ");
     assert_snapshot!(place.run("predict model .").error(), @r"
     exit 2
-    error: .: is a folder, not a file
-      hint: name one CSV file in it
+    error: .: holds folders, such as ./home
+      hint: name the folder that holds the files, or all of them by a pattern: './**/*.csv'
     ");
     assert_snapshot!(place.run("predict model header.csv").error(), @r"
     exit 1
