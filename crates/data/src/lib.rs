@@ -2,16 +2,19 @@
 //!
 //! The way of a row, in reading order:
 //!
-//! 0. [`Source`] finds what was named, files, folders, patterns, archives or queries, and hands out their rows.
-//! 1. [`Input`] opens a file and hands out its text in sequence, decompressed, without leaving it in
-//!    the page cache.
-//! 2. [`csv`] cuts the text into blocks of whole rows and walks their fields.
-//! 3. [`profile()`] looks at a bounded sample: the dialect, the columns, which of them hold numbers.
-//! 4. [`sketch`] holds what one streaming pass keeps of a column, bounded and mergeable.
-//! 5. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label.
-//! 6. [`Table`] binds the choices together, and [`Table::pass`] streams the file once: blocks are
-//!    encoded on several threads and reach the model in the order of the file.
-//! 7. [`pack`] keeps what a pass made on disk, so that the next one need not make it again.
+//! 1. [`Source`] finds what was named, files, folders, patterns, archives or queries, and hands out their rows in
+//!    pieces that are cut by the data alone.
+//! 2. [`Input`] opens a file and hands out its bytes, decompressed, without leaving them in the page cache; [`csv`]
+//!    cuts text into blocks of whole rows and walks their fields.
+//! 3. [`chunk`] holds the rows of a piece column by column: what follows knows nothing of formats.
+//! 4. [`Profile`] is a look at a bounded sample, from which every column gets a [`role`]; [`filter`] tells which rows
+//!    are used at all.
+//! 5. [`sketch`] holds what one streaming pass keeps of a column, bounded and mergeable.
+//! 6. [`encode`] turns a column into numbers, one file per encoder; [`target`] does so for the label. An
+//!    [`EncodingPlan`] says beforehand what every column becomes, and why.
+//! 7. [`Table`] binds the choices together, and [`Table::pass`] streams the source once: pieces are encoded on several
+//!    threads and reach the model as a [`Batch`] each, in order.
+//! 8. [`pack`] keeps what a pass made on disk, so that the next one need not make it again.
 
 pub mod batch;
 mod choose;

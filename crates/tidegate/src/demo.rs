@@ -74,6 +74,8 @@ pub fn demo(session: &Session, options: &DemoOptions, watch: &mut dyn FnMut(Step
     // The table follows a linear rule, and its model is fitted in a few passes over all of it: the streaming is what
     // is shown, in seconds where a hundred trees would take minutes.
     job.model.kind = ModelKind::Linear;
+    // Where the table goes, nobody would read its pack again.
+    job.train.pack = options.keep;
     let trained = train(session, &job, &mut |budget, update| {
         watch(Step::Training(budget, update))
     })

@@ -120,8 +120,10 @@ impl BlockReader {
         buffer.len = 0;
         self.take_carry(buffer, make_room)?;
         let mut cutter = Cutter::default();
+        // A buffer that has grown for a row before has more room than others: blocks must not depend on it.
+        let mut limit = BLOCK_BYTES.max(buffer.len);
         loop {
-            let wanted = buffer.room() - buffer.len;
+            let wanted = limit - buffer.len;
             let read = match self.ended {
                 true => 0,
                 false => self.text.fill(&mut buffer.bytes[buffer.len..][..wanted])?,
@@ -151,7 +153,8 @@ impl BlockReader {
                 });
             }
             // Not one whole row yet: read on in the same buffer.
-            self.grow(buffer, buffer.room(), &cutter, make_room)?;
+            limit *= 2;
+            self.grow(buffer, limit - buffer.len, &cutter, make_room)?;
         }
     }
 

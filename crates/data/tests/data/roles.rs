@@ -106,7 +106,7 @@ fn roles_are_told_from_the_values() {
         |i| format!("c{}", mixed(i) % 100),
         Role::Category,
         "",
-        ["impact", "dummy"],
+        ["ordinal", "dummy"],
     );
     check("texts", "x", sentence, Role::Text, "", [none, "tokens"]);
     check(

@@ -88,7 +88,7 @@ fn a_table_without_names() {
 }
 
 #[test]
-fn text_columns_are_left_out_and_named() {
+fn text_columns_are_used_too() {
     let mut rows = Rows::binary(500);
     rows.header.insert(1, "remarks".into());
     let remarks = [
@@ -136,9 +136,12 @@ fn quoted_line_ends_in_a_large_file() {
     };
     let rows: String = (0..60_000).map(row).collect();
     let place = Place::with(format!("a,t,y\n{rows}"));
-    let trained = place.json("train data.csv --target y --model linear --memory 64MB");
-    assert_eq!(trained["report"]["rows"]["used"], 60_000);
-    assert_eq!(trained["report"]["weights"][0][0], "a");
+    for options in ["", "--ignore t"] {
+        let trained = place.json(&format!(
+            "train data.csv --target y --model linear --memory 96MB {options}"
+        ));
+        assert_eq!(trained["report"]["rows"]["used"], 60_000, "{options}");
+    }
 }
 
 #[test]

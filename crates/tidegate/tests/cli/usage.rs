@@ -81,11 +81,23 @@ fn options_that_make_no_sense() {
     error: --l2 inf is not a penalty
       hint: give 0 or more; 1 is the default
     ");
-    assert_snapshot!(refused("--model boost"), @r#"
+    assert_snapshot!(refused("--model forest"), @r"
     exit 2
-    error: there is no model "boost"
-      hint: this version trains --model linear
-    "#);
+    error: invalid value 'forest' for '--model <KIND>'
+      [possible values: auto, linear, boost]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(refused("--trees 0"), @"");
+    assert_snapshot!(refused("--depth 17"), @"");
+    assert_snapshot!(refused("--leaves 1"), @"");
+    assert_snapshot!(refused("--learning-rate 0"), @"");
+    assert_snapshot!(refused("--row-sample 1.5"), @"");
+    assert_snapshot!(refused("--column-sample -0.5"), @"");
+    assert_snapshot!(refused("--patience 5 --holdout 0"), @"");
+    assert_snapshot!(refused("--folds 1"), @"");
+    assert_snapshot!(refused("--sample 0"), @"");
+    assert_snapshot!(refused("--where a>"), @"");
     assert_snapshot!(refused("--delimiter ,,"), @r#"
     exit 2
     error: --delimiter ",," is not one ASCII character

@@ -28,7 +28,8 @@ proptest! {
         whole.iter().for_each(|&x| single.push(x));
         for other in [single, moments_of(&whole)] {
             prop_assert_eq!((merged.count, merged.min, merged.max), (other.count, other.min, other.max));
-            prop_assert!(near(merged.mean, other.mean, 1e-12), "{merged:?} {other:?}");
+            // Numbers of a million that cancel leave the rounding of a million.
+            prop_assert!((merged.mean - other.mean).abs() < 1e-8, "{merged:?} {other:?}");
             prop_assert!(near(merged.squares, other.squares, 1e-10), "{merged:?} {other:?}");
         }
     }
