@@ -20,7 +20,7 @@ pub use doctor::{Diagnosis, DiskSpeed, diagnose};
 pub use error::{Error, Result};
 pub use explain::{ColumnImportance, EncodedImportance, Explained, Importance, explain, explain_model};
 pub use job::{ClassWeights, DataPart, Growth, Job, ModelKind, ModelPart, TrainPart};
-pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, packs_folder, prune_packs};
+pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, prune_packs};
 pub use predict::{BrokenColumn, Names, OutputFormat, PredictJob, Predicted, predict};
 pub use session::Session;
 pub use table::write_table;

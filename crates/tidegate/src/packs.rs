@@ -1,18 +1,13 @@
 //! The verb `packs`: the encoded rows that runs keep on disk, listed and removed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use tidegate_data::PackStore;
 use tidegate_data::pack::{Layout, PackInfo, Prune};
 
-use crate::Result;
-
-/// The folder of the packs in a home.
-pub fn packs_folder(home: &Path) -> PathBuf {
-    home.join("packs")
-}
+use crate::{Result, Session};
 
 /// A pack as a person sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,8 +58,8 @@ pub struct Pruned {
 }
 
 /// Lists the packs of a home.
-pub fn packs(home: &Path) -> Result<Packs> {
-    let folder = packs_folder(home);
+pub fn packs(session: &Session) -> Result<Packs> {
+    let folder = session.packs();
     let packs: Vec<Pack> = PackStore::at(&folder).list()?.into_iter().map(Pack::of).collect();
     Ok(Packs {
         folder,
@@ -74,16 +69,16 @@ pub fn packs(home: &Path) -> Result<Packs> {
 }
 
 /// Removes packs, and what killed builders left of some. A run that reads one of them reads on.
-pub fn prune_packs(home: &Path, options: &PruneOptions) -> Result<Pruned> {
+pub fn prune_packs(session: &Session, options: &PruneOptions) -> Result<Pruned> {
     let prune = Prune {
         keep_bytes: if options.all { Some(0) } else { options.keep_bytes },
         older_than: options.unused_for,
     };
-    let removed = PackStore::at(packs_folder(home)).prune(&prune)?;
+    let removed = PackStore::at(session.packs()).prune(&prune)?;
     Ok(Pruned {
         freed_bytes: removed.iter().map(|pack| pack.bytes).sum(),
         removed: removed.into_iter().map(Pack::of).collect(),
-        left: packs(home)?,
+        left: packs(session)?,
     })
 }
 

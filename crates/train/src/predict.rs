@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidegate_data::target::Target;
 use tidegate_data::{Batch, Holdout, PassOptions, Position, RowCounts, Table};
-use tidegate_memory::{Grant, Holder, Ledger};
+use tidegate_memory::{Grant, Ledger};
 
 use crate::linear::{Plan, THREAD_BYTES, fit};
 use crate::{Error, Model, Result};
@@ -71,10 +72,9 @@ pub struct PredictOptions {
 pub fn predict_plan(model: &Model, table: &Table, options: &PredictOptions) -> Result<Plan> {
     let encoders = &table.encoders;
     let classes = encoders.target.labels().len();
-    let row = Batch::row_bytes(encoders.width(), encoders.sparse_values());
     let needs = |threads: usize| {
         let pass = table.pass_needs(threads);
-        let mut needs = vec![
+        vec![
             (
                 "runtime".to_string(),
                 options.runtime + threads as u64 * THREAD_BYTES,
@@ -84,26 +84,59 @@ pub fn predict_plan(model: &Model, table: &Table, options: &PredictOptions) -> R
             ("data buffers".into(), pass.bytes()),
             (MODEL.into(), model.learned.bytes()),
             ("output".into(), options.output),
-        ];
-        if classes > 2 {
-            // No slot has more rows than would fill all of it.
-            let rows = (pass.slot_bytes as f64 / row) as u64;
-            needs.push((SCORES.into(), pass.slots as u64 * rows * score_bytes(classes)));
-        }
-        needs
+        ]
     };
-    fit(needs, options.threads, options.budget)
+    let mut plan = fit(needs, options.threads, options.budget)?;
+    if classes > 2 {
+        // No slot has more rows than would fill all of it. What there is no room for is scored later, one by one.
+        let pass = table.pass_needs(plan.threads);
+        let row = Batch::row_bytes(encoders.width(), encoders.sparse_values());
+        let rows = (pass.slot_bytes as f64 / row) as u64;
+        let all = pass.slots as u64 * rows * score_bytes(classes);
+        let free = plan.budget.saturating_sub(plan.total());
+        plan.holders.push((SCORES.into(), all.min(free)));
+    }
+    Ok(plan)
 }
 
 fn score_bytes(classes: usize) -> u64 {
     (classes * size_of::<f64>()) as u64
 }
 
-/// The scores of a batch on their way to the caller. One a row goes in the place of the target, several in a buffer
-/// of their own.
-struct Scores {
+/// Where the scores of a batch are.
+enum Scored<'r> {
+    /// One a row, in the place of the target.
+    InPlace,
+    Beside(Scores<'r>),
+    /// There was no room for them on their way to the caller.
+    NotYet,
+}
+
+/// Several scores a row, one row after another.
+struct Scores<'r> {
     values: Vec<f64>,
+    room: &'r Room,
+}
+
+impl Drop for Scores<'_> {
+    fn drop(&mut self) {
+        let bytes = size_of_val(self.values.as_slice()) as u64;
+        self.room.free.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Memory for scores on their way, granted as a whole and shared by the threads.
+struct Room {
+    free: AtomicU64,
     _grant: Grant,
+}
+
+impl Room {
+    fn take(&self, bytes: u64) -> bool {
+        let less = |free: u64| free.checked_sub(bytes);
+        let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.is_ok()
+    }
 }
 
 /// Streams `table` through the model; `out` receives the predictions in the order of the source, and
@@ -125,21 +158,30 @@ pub fn predict(
     let _held = held
         .map(Grant::pin)
         .map_err(|source| Error::Memory { what: MODEL, source })?;
-    let (n_scores, holder) = (model.learned.n_scores(), ledger.holder(SCORES));
+    let granted = ledger.holder(SCORES).try_grant(plan.bytes(SCORES));
+    let room = Room {
+        free: AtomicU64::new(plan.bytes(SCORES)),
+        _grant: granted.map_err(|source| Error::Memory { what: SCORES, source })?,
+    };
+    let n_scores = model.learned.n_scores();
+    let mut later = vec![0.0; n_scores];
     let labels = model.encoders.target.labels();
     let mut rows = PredictedRows::default();
     let counts = table.pass(
         &options,
         ledger,
-        |batch| score(model, batch, &holder),
-        |batch, scores, position| {
-            let scores = scores?;
+        |batch| score(model, batch, &room),
+        |batch, scored, position| {
             rows.note_parts(&batch.counts, position.part);
             for (i, row) in batch.rows().enumerate() {
                 let own = [row.target];
-                let scores = match &scores {
-                    Some(scores) => &scores.values[i * n_scores..][..n_scores],
-                    None => &own,
+                let scores = match &scored {
+                    Scored::InPlace => own.as_slice(),
+                    Scored::Beside(scores) => &scores.values[i * n_scores..][..n_scores],
+                    Scored::NotYet => {
+                        model.learned.predict(row, &mut later);
+                        later.as_slice()
+                    }
                 };
                 let (class, score) = decide(&model.encoders.target, scores);
                 out(Prediction {
@@ -157,7 +199,7 @@ pub fn predict(
     Ok(PredictedRows { counts, ..rows })
 }
 
-fn score(model: &Model, batch: &mut Batch, holder: &Holder) -> Result<Option<Scores>> {
+fn score<'r>(model: &Model, batch: &mut Batch, room: &'r Room) -> Scored<'r> {
     let n_scores = model.learned.n_scores();
     if n_scores == 1 {
         batch.score(|row| {
@@ -165,20 +207,16 @@ fn score(model: &Model, batch: &mut Batch, holder: &Holder) -> Result<Option<Sco
             model.learned.predict(row, &mut score);
             score[0]
         });
-        return Ok(None);
+        return Scored::InPlace;
     }
-    let bytes = batch.n_rows() as u64 * score_bytes(n_scores);
-    let grant = holder
-        .try_grant(bytes)
-        .map_err(|source| Error::Memory { what: SCORES, source })?;
+    if !room.take(batch.n_rows() as u64 * score_bytes(n_scores)) {
+        return Scored::NotYet;
+    }
     let mut values = vec![0.0; batch.n_rows() * n_scores];
     for (row, scores) in batch.rows().zip(values.chunks_exact_mut(n_scores)) {
         model.learned.predict(row, scores);
     }
-    Ok(Some(Scores {
-        values,
-        _grant: grant,
-    }))
+    Scored::Beside(Scores { values, room })
 }
 
 /// The place of the predicted value among the target's, and the score that stands for the row.

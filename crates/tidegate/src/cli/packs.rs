@@ -11,7 +11,7 @@ use tidegate_memory::{Amount, format_bytes};
 use tidegate_runs::now_ms;
 
 use super::text::{ago, columns, counted, thousands};
-use super::{parse_amount, print_json, say};
+use super::{open, parse_amount, print_json, say};
 
 #[derive(Args)]
 pub(super) struct PacksArguments {
@@ -33,8 +33,9 @@ pub(super) struct PacksArguments {
 }
 
 pub(super) fn run(home: &Path, arguments: PacksArguments) -> Result<()> {
+    let session = open(home)?;
     if !arguments.prune {
-        let packs = packs(home)?;
+        let packs = packs(&session)?;
         match arguments.json {
             true => print_json(&packs),
             false => print_packs(&packs),
@@ -46,7 +47,7 @@ pub(super) fn run(home: &Path, arguments: PacksArguments) -> Result<()> {
         unused_for: arguments.older_than.map(days).transpose()?,
         all: arguments.all,
     };
-    let pruned = prune_packs(home, &options)?;
+    let pruned = prune_packs(&session, &options)?;
     match arguments.json {
         true => print_json(&pruned),
         false => print_pruned(&pruned, &options),

@@ -20,9 +20,10 @@ const GROUP_BYTES: usize = 2 << 20;
 /// Rows of a group at the least, however many classes there are.
 const LEAST_ROWS: usize = 256;
 /// What the writer holds of one column while it is written: pages of at most 20,000 values, the same compressed, a
-/// dictionary.
+/// dictionary. With the rows of a group, 2.7 MB more than for CSV were measured on two million rows.
 const WRITER_BYTES: u64 = 2_000_000;
-/// What the writer keeps of every column of every group until the end of the file.
+/// What the writer keeps of every column of every group until the end of the file: a bound, for 16,000
+/// of them hardly showed beside a peak of 36 MB.
 const CHUNK_BYTES: u64 = 1_000;
 /// Values that are handed to the writer together.
 const TOGETHER: usize = 1024;
