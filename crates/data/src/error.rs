@@ -346,7 +346,7 @@ impl Error {
             // The program itself and its buffers take about as much again as a narrow table needs.
             Error::Columns { needed, .. } => format!(
                 "give at least --memory {}MB",
-                (needed + 24_000_000).div_ceil(1_000_000)
+                (needed * 3 / 2 + 24_000_000).div_ceil(1_000_000)
             ),
             Error::Memory { .. } => "give more --memory".into(),
             Error::EmptyFolder { .. } => {

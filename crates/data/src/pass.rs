@@ -192,7 +192,9 @@ impl Table {
             out: made_bytes,
         };
         let holder = ledger.holder(BUFFERS);
-        let (reader, slots) = self.start(reading, &options, ledger, size, || Ok(holder.try_grant(made_bytes)?))?;
+        let (reader, slots) = self.start(reading, &options, ledger, size, || {
+            Ok(holder.try_grant(made_bytes)?)
+        })?;
         let feed = SourceFeed {
             reader,
             prepare: |_: &mut Grant, _rows| true,

@@ -177,6 +177,11 @@ impl Job {
         self.table_options()?;
         for path in &data.paths {
             check_path(path)?;
+            let pattern = path.to_string_lossy().contains(['*', '?', '[']);
+            // Folders, patterns and databases are looked into by the worker.
+            if !is_url(path) && !path.is_dir() && (!pattern || path.exists()) {
+                tidegate_data::Input::open(path)?;
+            }
         }
         Ok(())
     }

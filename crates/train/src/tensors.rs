@@ -173,7 +173,11 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("t.safetensors");
         let long: Vec<f64> = (0..2 * PIECE + 5).map(|i| (i as f64).sqrt()).collect();
-        let tensors = [("weights", long.as_slice()), ("bias", &[f64::NAN, -0.0]), ("none", &[])];
+        let tensors = [
+            ("weights", long.as_slice()),
+            ("bias", &[f64::NAN, -0.0]),
+            ("none", &[]),
+        ];
         let ours = tensors.iter().map(|(name, values)| Tensor::of(name, values));
         write_tensors(ours.collect(), &mut File::create(&path).unwrap()).unwrap();
         let columns = tensors.map(|(name, values)| {
@@ -181,14 +185,22 @@ mod tests {
             (name, Column(bytes.collect(), [values.len()]))
         });
         let views = columns.iter().map(|(name, column)| (name, column));
-        assert_eq!(fs::read(&path).unwrap(), safetensors::serialize(views, None).unwrap());
+        assert_eq!(
+            fs::read(&path).unwrap(),
+            safetensors::serialize(views, None).unwrap()
+        );
 
         let file = TensorFile::open(&path).unwrap();
         for (name, values) in tensors {
             let mut found = Vec::new();
             file.read(name, |value| found.push(value.to_bits())).unwrap();
             assert_eq!(file.len(name), Some(values.len()));
-            assert!(found.iter().copied().eq(values.iter().map(|value| value.to_bits())));
+            assert!(
+                found
+                    .iter()
+                    .copied()
+                    .eq(values.iter().map(|value| value.to_bits()))
+            );
         }
         assert_eq!(file.len("other"), None);
     }

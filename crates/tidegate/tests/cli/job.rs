@@ -103,7 +103,7 @@ fn mistakes_are_named_with_their_line() {
     ");
     assert_snapshot!(check(&JOB.replace("data.csv", "absent.csv")), @r"
     exit 2
-    error: [dir]/absent.csv: no such file
+    error: absent.csv: no such file
       hint: check the path
     ");
     assert_snapshot!(check(&JOB.replace("0.2", "1.5")), @r"

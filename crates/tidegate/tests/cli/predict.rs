@@ -70,7 +70,7 @@ fn whatever_the_threads_and_the_budget() {
     for options in [
         "--threads 1",
         "--threads 5",
-        "--memory 30MB",
+        "--memory 34MB",
         "--memory 1GB --threads 3",
     ] {
         assert!(
@@ -217,7 +217,7 @@ fn models_that_are_none() {
     );
     assert_snapshot!(place.run("predict model data.csv").error(), @r"
     exit 1
-    error: [dir]/home/runs/[run]/model/weights.safetensors: this file is damaged: incomplete metadata, file not fully covered
+    error: [dir]/home/runs/[run]/model/weights.safetensors: this file is damaged: it is not as long as its header says
       hint: train again, or restore the file from a copy
     ");
     place.write(&format!("{model}/weights.safetensors"), &weights);
@@ -323,7 +323,9 @@ fn words_for_missing_values_stay_with_the_model() {
 #[test]
 fn an_output_that_is_not_a_file_of_its_own() {
     let place = Place::new();
-    let rows: String = (0..100).map(|i| format!("{i},{}\n", i * 2)).collect();
+    let rows: String = (0..100)
+        .map(|i| format!("{},{}\n", i * 37 % 101, i * 2))
+        .collect();
     place.write("t.csv", format!("a,y\n{rows}"));
     place.ok("train t.csv --target y --model linear");
     let refused = place.run("predict last t.csv --output t.csv");

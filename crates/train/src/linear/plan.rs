@@ -44,13 +44,7 @@ pub fn plan(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<
 }
 
 /// Like [`plan`], for the options that the training will have.
-pub fn plan_for(
-    table: &Table,
-    options: &Options,
-    threads: usize,
-    runtime: u64,
-    budget: u64,
-) -> Result<Plan> {
+pub fn plan_for(table: &Table, options: &Options, threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
     let held_out = !options.holdout.is_none();
     let kept = (held_out, held_out && options.patience.is_some());
     plan_of(table, kept, threads, runtime, budget)
@@ -120,7 +114,9 @@ fn model_bytes(table: &Table, threads: usize, patient: bool) -> u64 {
     let weights = (total * size_of::<f64>()) as u64;
     if total <= FULL_WIDTH {
         let in_flight = table.pass_needs(threads).slots as u64 + 8;
-        8 * weights + in_flight * Moments::bytes(total) + (threads as u64 + 1) * Moments::panel_bytes(n, outputs)
+        8 * weights
+            + in_flight * Moments::bytes(total)
+            + (threads as u64 + 1) * Moments::panel_bytes(n, outputs)
     } else {
         // The cells, which become the weights, and with patience the weights that are judged and the best so far.
         let judged = if patient { 2 * weights } else { 0 };
