@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Train a model on a table of any size, within a memory budget
-    Train(train::TrainArguments),
+    Train(Box<train::TrainArguments>),
     /// Take up a training that was stopped, from its last checkpoint
     Resume(resume::ResumeArguments),
     /// Stream a model's predictions for a table, within a memory budget
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: Arguments) -> i32 {
     let home = arguments.home.unwrap_or_else(Session::default_home);
     let done = match arguments.verb {
         Verb::Worker { task, events_fd } => return worker::run(&task, events_fd),
-        Verb::Train(arguments) => train::run(&home, arguments),
+        Verb::Train(arguments) => train::run(&home, *arguments),
         Verb::Resume(arguments) => resume::run(&home, arguments),
         Verb::Predict(arguments) => predict::run(&home, arguments),
         Verb::Explain(arguments) => explain::run(&home, arguments),

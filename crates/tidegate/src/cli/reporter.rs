@@ -278,7 +278,7 @@ fn encoding_lines(all: &[EncodedColumn]) -> Vec<String> {
                 .distinct
                 .map_or(String::new(), |n| thousands(n.round() as u64)),
             match column.missing {
-                missing if missing == 0.0 => String::new(),
+                0.0 => String::new(),
                 missing if missing < 0.0005 => "<0.1%".into(),
                 missing => format!("{:.1}%", missing * 100.0),
             },

@@ -29,11 +29,11 @@ fn mixed(n_rows: usize) -> Rows {
         let a = random.number();
         let few = random.next() % 5;
         let many = random.next() % 200;
-        let truth = random.next() % 2 == 0;
+        let truth = random.next().is_multiple_of(2);
         let day = 1 + random.next() % 28;
         let signal = a + few as f64 / 4.0 + (many % 7) as f64 / 7.0 + f64::from(u8::from(truth));
         let y = u8::from(signal + 0.3 * random.number() > 1.6);
-        let a = if random.next() % 10 == 0 {
+        let a = if random.next().is_multiple_of(10) {
             String::new()
         } else {
             format!("{a:.4}")

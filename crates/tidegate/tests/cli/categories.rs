@@ -52,7 +52,7 @@ fn categories_that_say_something_teach_it() {
     let mut random = Random(22);
     let row = |_| {
         let city = random.next() % 500;
-        let likely = if city % 2 == 0 { 80 } else { 20 };
+        let likely = if city.is_multiple_of(2) { 80 } else { 20 };
         format!(
             "c{city},{:.3},{}\n",
             random.number(),
