@@ -176,6 +176,7 @@ impl Job {
         self.table_options()?;
         for path in &data.paths {
             check_path(path)?;
+            check_there(path)?;
         }
         Ok(())
     }
@@ -230,6 +231,17 @@ pub(crate) fn check_path(path: &Path) -> Result<()> {
             what: format!("{}: the name is not UTF-8", path.display()),
             hint: "rename the file".into(),
         }),
+    }
+}
+
+/// Refuses a file that is not there; what a pattern finds is seen when it is opened.
+fn check_there(path: &Path) -> Result<()> {
+    let is_pattern = path.to_str().is_some_and(|name| name.contains(['*', '?', '[']));
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_pattern && !is_url(path) => {
+            Err(Error::Data(tidegate_data::Error::NotFound { path: path.into() }))
+        }
+        _ => Ok(()),
     }
 }
 

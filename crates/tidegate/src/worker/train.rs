@@ -179,7 +179,20 @@ impl Site<'_> {
             ModelKind::Linear => Purpose::Linear,
             ModelKind::Boost | ModelKind::Auto => Purpose::Trees,
         };
-        let threads = threads_that_fit(&table, job.threads(), runtime, budget)?;
+        let threads = match threads_that_fit(&table, job.threads(), runtime, budget) {
+            // Numbers are scaled by the sample: all that their training needs can be told before it begins.
+            Err(_) if purpose == Purpose::Linear && table.is_numeric() => {
+                let options = FitOptions {
+                    threads: 1,
+                    holdout,
+                    seed: job.train.seed,
+                    bytes: 0,
+                };
+                table.fit_encoders(purpose, &options, &sampling)?;
+                tidegate_train::linear::plan(&table, 1, runtime, budget)?.threads
+            }
+            threads => threads?,
+        };
         let fixed = [
             ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".to_string(), table.columns_bytes()),

@@ -108,19 +108,27 @@ fn text_columns_are_used_too() {
     --- stdout
     trained on 447 rows in [time]: 2 epochs, settled
       on 53 rows held out:
-        log loss  0.4555  baseline 0.6925
+        log loss  0.4690  baseline 0.6925
         AUC  0.8746  baseline 0.5000
-        accuracy  0.7736  baseline 0.6415
+        accuracy  0.7547  baseline 0.6415
+        f1  0.7111  baseline 0.000
+        precision  0.6154  baseline 0.000
+        recall  0.8421  baseline 0.000
+        brier  0.1585  baseline 0.2497
       memory: peak [size] of [size] ([source]), [OOM kills]
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
     memory [size],[held]
-    predicting "y": one of two values, by logistic regression
-    from 3 numeric columns
-    left out 1 column without numbers: remarks
+    predicting "y": one of two values, by a linear model
+      column  role  distinct  missing  encoding  columns  bytes/row  why
+      a  numeric  447  number  1  4
+      remarks  category  4  20.4%  dummy  5  8  few categories: a column for each
+      b  numeric  442  number  1  4
+      c  numeric  423  number  1  4
+    shape: 500 rows × 4 columns → 500 × 8 (dense 3, sparse 5), [size] packed
     plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size]
     epoch 1/5 in [time]: training loss 0.6931
-    epoch 2/5 in [time]: training loss 0.2327 · log loss 0.4555 · AUC 0.8746 · accuracy 0.7736
+    epoch 2/5 in [time]: training loss 0.2256 · log loss 0.4690 · AUC 0.8746 · accuracy 0.7547 · f1 0.7111 · precision 0.6154 · recall 0.8421 · brier 0.1585
     "#);
     let trained = place.json("train data.csv --target y --model linear --memory 64MB");
     assert_eq!(trained["report"]["rows"]["used"], 500);

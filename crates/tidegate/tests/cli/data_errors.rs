@@ -49,12 +49,28 @@ fn quotes_that_never_end() {
 fn targets_that_turn_up_late() {
     // Deep in the file, so that nothing but the real pass meets them.
     let late = |row: &str| gzip(&(Rows::binary(60_000).csv() + row + "\n"));
-    assert_snapshot!(train(late("0.1,0.2,0.3,2")).error(), @"");
-    assert_snapshot!(train(late("0.1,0.2,0.3,maybe")).error(), @"");
+    assert_snapshot!(train(late("0.1,0.2,0.3,2")).error(), @r#"
+    exit 1
+    error: [dir]/data.csv:60002: target "y": "2" is another value beside "0", "1"
+      hint: if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip
+    "#);
+    assert_snapshot!(train(late("0.1,0.2,0.3,maybe")).error(), @r#"
+    exit 1
+    error: [dir]/data.csv:60002: target "y": "maybe" is another value beside "0", "1"
+      hint: mend the value, or leave such rows out: --bad-rows skip
+    "#);
     let number = |row: &str| gzip(&(Rows::regression(60_000).csv() + row + "\n"));
-    assert_snapshot!(train(number("0.1,0.2,0.3,inf")).error(), @"");
+    assert_snapshot!(train(number("0.1,0.2,0.3,inf")).error(), @r#"
+    exit 1
+    error: [dir]/data.csv:60002: target "y": "inf" is not a number
+      hint: mend the value, name the word for missing values (--missing WORD), or leave such rows out: --bad-rows skip
+    "#);
     let long = "é".repeat(500);
-    assert_snapshot!(train(number(&format!("0.1,0.2,3,{long}"))).error(), @"");
+    assert_snapshot!(train(number(&format!("0.1,0.2,3,{long}"))).error(), @r#"
+    exit 1
+    error: [dir]/data.csv:60002: target "y": "éééééééééééééééééééééééééééééééééééééééé…" is not a number
+      hint: mend the value, name the word for missing values (--missing WORD), or leave such rows out: --bad-rows skip
+    "#);
 }
 
 /// A value that is not what its column holds counts as missing, and the user hears of the first.
@@ -140,7 +156,11 @@ fn targets_that_teach_nothing() {
       hint: choose another --target
     "#);
     let names: String = (0..2_000).map(|i| format!("{},name{i}\n", i % 7)).collect();
-    assert_snapshot!(train(format!("a,y\n{names}")).error(), @"");
+    assert_snapshot!(train(format!("a,y\n{names}")).error(), @r#"
+    exit 1
+    error: [dir]/data.csv: the target "y" has more than 1000 different values
+      hint: choose another --target; if it is a number to predict, say --task regression
+    "#);
     assert_snapshot!(train_with("a,y\n1,red\n2,blue\n3,green\n", "--task regression").error(), @r#"
     exit 1
     error: [dir]/data.csv:2: target "y": "red" is not a number
@@ -149,7 +169,7 @@ fn targets_that_teach_nothing() {
     assert_snapshot!(train_with("a,y\n1,0\n2,1\n3,2\n", "--task binary").error(), @r#"
     exit 1
     error: [dir]/data.csv: the target "y" has more than two values: "0", "1", "2"
-      hint: for a number say --task regression
+      hint: for a number say --task regression, for several values --task multiclass
     "#);
     let number = Rows::regression(300).csv() + "0.1,0.2,3,high\n";
     assert_snapshot!(train(number).error(), @r#"
@@ -163,12 +183,12 @@ fn targets_that_teach_nothing() {
 fn no_column_to_learn_from() {
     assert_snapshot!(train("unit,city,y\nm,,1\nm,,0\n").error(), @r#"
     exit 1
-    error: [dir]/data.csv: no column but the target "y" holds numbers
-      hint: a linear model reads numeric columns; these hold text: "name", "city"
+    error: [dir]/data.csv: no column beside the target "y" tells anything
+      hint: these were left out: "unit", "city"; give one a role in [features] of a job file
     "#);
     assert_snapshot!(train("y\n1\n0\n1\n").error(), @r#"
     exit 1
-    error: [dir]/data.csv: no column but the target "y" holds numbers
+    error: [dir]/data.csv: no column beside the target "y" tells anything
       hint: if all fields ended up in one column, name the separator: --delimiter ';'
     "#);
 }

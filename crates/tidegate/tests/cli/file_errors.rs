@@ -24,19 +24,20 @@ fn no_file_at_all() {
     error: absent.csv: no such file
       hint: check the path
     ");
+    assert!(!place.home.exists(), "a request that cannot work makes no home");
     assert_snapshot!(place.run("train folder --target y").error(), @r"
     exit 2
-    error: folder: is a folder, not a file
-      hint: name one CSV file in it
+    error: [dir]/folder: holds no data files
+      hint: check the path; files whose names begin with . or _ are passed over
     ");
     assert_snapshot!(place.run("train folder").error(), @r"
     exit 2
-    error: folder: is a folder, not a file
-      hint: name one CSV file in it
+    error: folder: holds no data files
+      hint: check the path; files whose names begin with . or _ are passed over
     ");
     assert_snapshot!(place.run("train empty.csv --target y").error(), @r"
     exit 1
-    error: empty.csv: the file is empty
+    error: [dir]/empty.csv: the file is empty
       hint: check what wrote the file
     ");
     assert_snapshot!(place.run("train /dev/null --target y").error(), @r"
@@ -44,7 +45,6 @@ fn no_file_at_all() {
     error: /dev/null: is neither a file nor a folder
       hint: write the data to a file first: every epoch reads it again
     ");
-    assert!(!place.home.exists(), "a request that cannot work makes no home");
 }
 
 #[test]
@@ -60,13 +60,13 @@ fn not_a_table() {
     ");
     assert_snapshot!(train(b"PAR1\x15\x04\x15\x10PAR1").error(), @r"
     exit 1
-    error: [dir]/data.csv: is not a text table: it is a Parquet file
-      hint: give a CSV file: plain, gzip or zstd
+    error: [dir]/data.csv: the Parquet data is broken: EOF: it does not end in a footer
+      hint: the file is cut off or damaged: copy or write it again
     ");
     assert_snapshot!(train(b"PK\x03\x04 a spreadsheet").error(), @r"
     exit 1
-    error: [dir]/data.csv: is not a text table: it is a zip archive or a spreadsheet
-      hint: give a CSV file: plain, gzip or zstd
+    error: [dir]/data.csv: the zip archive is broken: Missing end of central directory
+      hint: the archive is cut off or damaged: copy or pack it again
     ");
     assert_snapshot!(train(b"\xff\xfea\0,\0y\0\n\0").error(), @r"
     exit 1

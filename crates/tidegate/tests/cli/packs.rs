@@ -43,6 +43,9 @@ fn packs_are_listed_the_last_used_first() {
     exit 0
     --- stdout
     PACK  SIZE  ROWS  LAYOUT  MADE  LAST USED  FROM
+    f338599694ec3198  [size]  60,000  4 features in bins  just now  just now  new.csv, 4 columns, target y
+    0c02c8444ba47d86  [size]  1,000  4 features in bins  just now  40 days ago  old.csv, 4 columns, target y
+    2 packs in [dir]/home/packs: [size]
     ");
     let listed = place.json("packs");
     assert_eq!(listed["packs"][1]["contents"]["rows"].as_u64(), Some(1_000));

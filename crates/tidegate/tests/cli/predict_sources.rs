@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 
-use insta::assert_snapshot;
+use insta::{allow_duplicates, assert_snapshot};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
@@ -208,13 +208,13 @@ fn columns_that_are_not_there_and_columns_too_many() {
             .collect();
         place.write("lacking.csv", format!("a,note\n{lines}"));
         let said = place.ok("predict model lacking.csv --output out.csv");
-        assert_snapshot!(said, @r#"
+        allow_duplicates! { assert_snapshot!(said, @r#"
         exit 0
         --- stderr
         warning: there is no column "city": it counts as missing in every row
         1 column not used by the model: "note"
         50 predictions in out.csv; memory: peak [size]
-        "#);
+        "#) };
         let blank: String = lines
             .lines()
             .map(|line| format!("{},\n", line.trim_end_matches(",x")))
@@ -225,11 +225,11 @@ fn columns_that_are_not_there_and_columns_too_many() {
             "{options}"
         );
         place.write("other.csv", "A1,cyty\n1,2\n3,4\n");
-        assert_snapshot!(place.run("predict model other.csv").error(), @r#"
+        allow_duplicates! { assert_snapshot!(place.run("predict model other.csv").error(), @r#"
         exit 2
         error: other.csv: has none of the columns that the model was trained on: "a", "city"
           hint: the columns are "A1", "cyty"; is "cyty" one of them?
-        "#);
+        "#) };
     }
 }
 
@@ -240,10 +240,10 @@ fn parquet_is_written_within_the_line() {
     let chunk = csv(&rows(50_000, 5, &CITIES));
     let body = &chunk[chunk.find('\n').unwrap() + 1..];
     place.write("long.csv", format!("a,city,y\n{}", body.repeat(8)));
-    let written = place.json("predict model long.csv --output out.parquet --memory 45MB");
+    let written = place.json("predict model long.csv --output out.parquet --memory 52MB");
     assert_eq!(written["rows"].as_u64(), Some(400_000));
     if let Some(peak) = written["peak"].as_u64() {
-        assert!(peak <= 45_000_000, "{peak}");
+        assert!(peak <= 52_000_000, "{peak}");
     }
     let small = place.run("predict model long.csv --output small.parquet --memory 20MB");
     assert_eq!(small.code, Some(2), "{}", small.stderr);

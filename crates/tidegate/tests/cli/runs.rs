@@ -19,15 +19,23 @@ fn a_training_as_a_person_sees_it() {
         log loss  0.3220  baseline 0.6908
         AUC  0.9280  baseline 0.5000
         accuracy  0.8462  baseline 0.5577
+        f1  0.8261  baseline 0.000
+        precision  0.8261  baseline 0.000
+        recall  0.8261  baseline 0.000
+        brier  0.1077  baseline 0.2488
       memory: peak [size] of [size] ([source]), [OOM kills]
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
     memory [size],[held]
-    predicting "y": one of two values, by logistic regression
-    from 3 numeric columns
+    predicting "y": one of two values, by a linear model
+      column  role  distinct  missing  encoding  columns  bytes/row  why
+      a  numeric  496  number  1  4  scaled by a sample
+      b  numeric  490  number  1  4  scaled by a sample
+      c  numeric  469  number  1  4  scaled by a sample
+    shape: about 500 rows × 3 columns → about 500 × 3 (dense 3, sparse 0), [size] packed
     plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size]
     epoch 1/5 in [time]: training loss 0.6931
-    epoch 2/5 in [time]: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462
+    epoch 2/5 in [time]: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462 · f1 0.8261 · precision 0.8261 · recall 0.8261 · brier 0.1077
     "#);
 }
 
@@ -41,16 +49,21 @@ fn a_regression_as_a_person_sees_it() {
       on 52 rows held out:
         RMSE  0.8439  baseline 2.307
         R²  0.8662  baseline -6.635e-6
-        MAE  0.7456
+        MAE  0.7456  baseline 1.856
+        mape  0.07932  baseline 0.2032
       memory: peak [size] of [size] ([source]), [OOM kills]
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
     memory [size],[held]
-    predicting "y": a number, by least squares
-    from 3 numeric columns
+    predicting "y": a number, by a linear model
+      column  role  distinct  missing  encoding  columns  bytes/row  why
+      a  numeric  496  number  1  4  scaled by a sample
+      b  numeric  490  number  1  4  scaled by a sample
+      c  numeric  469  number  1  4  scaled by a sample
+    shape: about 500 rows × 3 columns → about 500 × 3 (dense 3, sparse 0), [size] packed
     plan: [size] of [size]: runtime [size] · data buffers [size]
-    epoch 1/5 in [time]: training loss 0.5097
-    epoch 2/5 in [time]: training loss 0.06173 · RMSE 0.8439 · R² 0.8662 · MAE 0.7456
+    epoch 1/5 in [time]: training loss 0.5107
+    epoch 2/5 in [time]: training loss 0.06185 · RMSE 0.8439 · R² 0.8662 · MAE 0.7456 · mape 0.07932
     "#);
 }
 
@@ -107,7 +120,7 @@ fn runs_are_listed_newest_first() {
     --- stdout
     RUN  NAME  STATUS  MODEL  METRIC  PEAK OF BUDGET  TOOK  STARTED
     [run]  third  done  linear  log loss 0.3220  [size] of [size]  [time]  just now
-    [run]  second  failed  linear  -  [size] of [size]  [time]  just now
+    [run]  second  failed  auto  -  [size] of [size]  [time]  just now
     [run]  first  done  linear  log loss 0.3220  [size] of [size]  [time]  just now
     ");
     let runs = place.json("runs");
@@ -187,12 +200,17 @@ fn one_run_shown() {
       log loss  0.3220  baseline 0.6908
       AUC  0.9280  baseline 0.5000
       accuracy  0.8462  baseline 0.5577
-    largest weights on standardised columns:
-      a  2.971
-      b  -2.569
-      c  0.1723
+      f1  0.8261  baseline 0.000
+      precision  0.8261  baseline 0.000
+      recall  0.8261  baseline 0.000
+      brier  0.1077  baseline 0.2488
+    what it relies on, see tidegate explain [run]:
+      COLUMN  ENCODING  IMPORTANCE  LARGEST WEIGHT
+      a  number  ████████████████  52.0%  +2.969
+      b  number  █████████████▉  45.0%  -2.567
+      c  number  ▉  3.0%  +0.1721
     epoch 1: training loss 0.6931
-    epoch 2: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462
+    epoch 2: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462 · f1 0.8261 · precision 0.8261 · recall 0.8261 · brier 0.1077
     ");
     let run = place.json("show shown");
     assert_eq!(run["status"], "done");

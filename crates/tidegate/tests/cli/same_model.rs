@@ -49,7 +49,7 @@ fn within_any_budget() {
     check_all_the_same(
         &place,
         &[
-            "data.csv --memory 28MB",
+            "data.csv --memory 36MB",
             "data.csv --memory 64MB",
             "data.csv --memory 1GB",
             "data.csv",

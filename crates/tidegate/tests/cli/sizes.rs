@@ -126,7 +126,7 @@ fn a_refusal_says_what_the_memory_is_for() {
     assert!(trained.stderr.contains("plan: "), "{}", trained.stderr);
     assert_snapshot!(place.run("predict last data.csv --memory 2MB").error().split("--memory").next().unwrap(), @r"
     exit 2
-    error: this job needs [size] and the budget is [size]: runtime [size] · columns [size] · data buffers [size]
+    error: this job needs [size] and the budget is [size]: runtime [size] · columns [size] · encoders [size] · data buffers [size] · model [size] · output [size]
       hint:
     ");
 }

@@ -79,25 +79,67 @@ fn options_that_make_no_sense() {
     assert_snapshot!(refused("--l2 inf"), @r"
     exit 2
     error: --l2 inf is not a penalty
-      hint: give 0 or more; 1 is the default
+      hint: give 0 or more
     ");
     assert_snapshot!(refused("--model forest"), @r"
     exit 2
     error: invalid value 'forest' for '--model <KIND>'
       [possible values: auto, linear, boost]
 
+      tip: a similar value exists: 'boost'
+
     For more information, try '--help'.
     ");
-    assert_snapshot!(refused("--trees 0"), @"");
-    assert_snapshot!(refused("--depth 17"), @"");
-    assert_snapshot!(refused("--leaves 1"), @"");
-    assert_snapshot!(refused("--learning-rate 0"), @"");
-    assert_snapshot!(refused("--row-sample 1.5"), @"");
-    assert_snapshot!(refused("--column-sample -0.5"), @"");
-    assert_snapshot!(refused("--patience 5 --holdout 0"), @"");
-    assert_snapshot!(refused("--folds 1"), @"");
-    assert_snapshot!(refused("--sample 0"), @"");
-    assert_snapshot!(refused("--where a>"), @"");
+    assert_snapshot!(refused("--trees 0"), @r"
+    exit 2
+    error: a forest needs a tree, a tree a split
+      hint: give --trees and --depth of 1 or more, --leaves of 2 or more
+    ");
+    assert_snapshot!(refused("--depth 17"), @r"
+    exit 2
+    error: --depth 17 is more than trees may have
+      hint: give 16 at the most; --leaves bounds a tree without bounding its depth
+    ");
+    assert_snapshot!(refused("--leaves 1"), @r"
+    exit 2
+    error: a forest needs a tree, a tree a split
+      hint: give --trees and --depth of 1 or more, --leaves of 2 or more
+    ");
+    assert_snapshot!(refused("--learning-rate 0"), @r"
+    exit 2
+    error: --learning-rate 0 would not learn
+      hint: give more than 0; 0.1 is the default
+    ");
+    assert_snapshot!(refused("--row-sample 1.5"), @r"
+    exit 2
+    error: --row-sample 1.5 is not a share
+      hint: give more than 0, at most 1
+    ");
+    assert_snapshot!(refused("--column-sample -0.5"), @r"
+    exit 2
+    error: --column-sample -0.5 is not a share
+      hint: give more than 0, at most 1
+    ");
+    assert_snapshot!(refused("--patience 5 --holdout 0"), @r"
+    exit 2
+    error: --patience needs rows to judge by
+      hint: hold some out: --holdout 0.1
+    ");
+    assert_snapshot!(refused("--folds 1"), @r"
+    exit 2
+    error: --folds is not a number of folds
+      hint: give 2 to 100; 5 is usual
+    ");
+    assert_snapshot!(refused("--sample 0"), @r"
+    exit 2
+    error: --sample is neither a number of rows nor a share
+      hint: give 100000 for so many rows, 0.1 for a tenth of them
+    ");
+    assert_snapshot!(refused("--where a>"), @r#"
+    exit 2
+    error: character 3 of the condition "a>": expected a number, a text in quotes, true or false, found the end
+      hint: columns stand bare or in backticks, texts in quotes: age >= 18 and `home town` = 'Oslo'
+    "#);
     assert_snapshot!(refused("--delimiter ,,"), @r#"
     exit 2
     error: --delimiter ",," is not one ASCII character
@@ -126,7 +168,7 @@ fn numbers_below_zero() {
     assert_snapshot!(refused("--l2 -1"), @r"
     exit 2
     error: --l2 -1 is not a penalty
-      hint: give 0 or more; 1 is the default
+      hint: give 0 or more
     ");
     assert_snapshot!(refused("--epochs -1"), @r"
     exit 2
@@ -134,7 +176,7 @@ fn numbers_below_zero() {
 
       tip: to pass '-1' as a value, use '-- -1'
 
-    Usage: tidegate train [OPTIONS] <DATA>
+    Usage: tidegate train [OPTIONS] <DATA>...
 
     For more information, try '--help'.
     ");
