@@ -40,6 +40,11 @@ fn no_file_at_all() {
       hint: write the data to a file first: every epoch reads it again
     ");
     assert!(!place.home.exists(), "a request that cannot work makes no home");
+    assert_snapshot!(place.run("train folder --target y").error(), @r"
+    exit 2
+    error: [dir]/folder: holds no data files
+      hint: check the path; files whose names begin with . or _ are passed over
+    ");
 }
 
 #[test]

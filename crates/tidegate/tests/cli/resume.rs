@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::help::{Place, wait_for, wait_until};
 use crate::tables::{Random, Rows};
-use crate::training::{TRAIN, last_line, show, signal, start, wide};
+use crate::training::{TRAIN, last_line, show, signal, start, start_with, wide};
 
 #[test]
 fn interrupted_and_resumed_it_ends_as_if_nothing_had_happened() {
@@ -131,7 +131,8 @@ fn a_killed_parent_loses_nothing_that_was_saved() {
 fn a_table_that_changes_between_epochs_is_noticed() {
     let place = Place::new();
     wide(&place);
-    let training = start(&place, 100_000);
+    // Without a pack every epoch reads the table.
+    let training = start_with(&place, "--epochs 100000 --no-pack");
     let row = vec!["0.5"; 300].join(",") + ",1\n";
     let mut table = std::fs::OpenOptions::new()
         .append(true)

@@ -37,7 +37,11 @@ pub(crate) struct Training {
 
 /// Starts a training and waits for a checkpoint.
 pub(crate) fn start(place: &Place, epochs: u32) -> Training {
-    let child = place.spawn(&format!("{TRAIN} --epochs {epochs}"));
+    start_with(place, &format!("--epochs {epochs}"))
+}
+
+pub(crate) fn start_with(place: &Place, options: &str) -> Training {
+    let child = place.spawn(&format!("{TRAIN} {options}"));
     let parent = child.id().cast_signed();
     wait_for("the first checkpoint", Duration::from_secs(60), || {
         place.run_ids().iter().any(|id| saved(place, id))
