@@ -38,11 +38,11 @@ fn row(i: usize) -> Row {
     let few = words[mixed(i, 2) % 5].to_string();
     let signal = number / 4000.0 + few.len() as f64;
     Row {
-        number: (mixed(i, 3) % 9 != 0).then_some(number),
+        number: (!mixed(i, 3).is_multiple_of(9)).then_some(number),
         whole: (mixed(i, 4) % 1000) as i64 - 500,
         few,
         many: format!("c{}", mixed(i, 5) % 300),
-        truth: mixed(i, 6) % 3 == 0,
+        truth: mixed(i, 6).is_multiple_of(3),
         text: format!("{} {} {} {} {i}", word(1), word(2), word(3), word(4)),
         y: signal + (mixed(i, 7) % 100) as f64 / 100.0,
     }

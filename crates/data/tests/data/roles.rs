@@ -161,7 +161,7 @@ fn roles_are_told_from_the_values() {
         "one value, and missing ones",
         "x",
         |i| {
-            if mixed(i) % 3 == 0 {
+            if mixed(i).is_multiple_of(3) {
                 "ticked".into()
             } else {
                 "".into()
