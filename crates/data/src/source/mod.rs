@@ -1,6 +1,6 @@
 //! Where rows come from: files of several formats, folders of them, queries.
 //!
-//! A [`Source`] is one or more [`Part`]s with the same columns, read one after another as pieces. A piece is cut
+//! A [`Source`] is one or more parts with the same columns, read one after another as pieces. A piece is cut
 //! by the data alone, never by threads or budget, so that everything computed piece by piece comes out the same
 //! on any machine. Text formats hand out text and decode it on several threads; typed formats fill the chunk
 //! while they read.
