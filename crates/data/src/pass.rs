@@ -210,7 +210,8 @@ impl Table {
         pipeline::run(feed, slots, options.threads, stages)
     }
 
-    /// A reader at the start of the pass and as many slots as the budget allows, two at the least.
+    /// A reader at the start of the pass and as many slots as the budget allows, one at the least: a row that
+    /// needs more than its share is found out by the reader, which can name it.
     fn start<'a, B>(
         &'a self,
         reading: &'a Reading,
@@ -241,7 +242,11 @@ impl Table {
             if slots.len() >= 2 && ledger.free() < promised + size.piece + size.out {
                 break;
             }
-            slots.push(slot()?);
+            match slot() {
+                Ok(slot) => slots.push(slot),
+                Err(Error::Memory { .. }) => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok((reader, slots))
     }

@@ -79,7 +79,7 @@ fn options_that_make_no_sense() {
     assert_snapshot!(refused("--l2 inf"), @r"
     exit 2
     error: --l2 inf is not a penalty
-      hint: give 0 or more
+      hint: give 0 or more; 1 is the default
     ");
     assert_snapshot!(refused("--model forest"), @r"
     exit 2
@@ -168,7 +168,7 @@ fn numbers_below_zero() {
     assert_snapshot!(refused("--l2 -1"), @r"
     exit 2
     error: --l2 -1 is not a penalty
-      hint: give 0 or more
+      hint: give 0 or more; 1 is the default
     ");
     assert_snapshot!(refused("--epochs -1"), @r"
     exit 2
