@@ -26,8 +26,8 @@ pub struct Metric {
 pub struct Quality {
     /// The figures, the one that stands for the model first. Empty without rows.
     pub metrics: Vec<Metric>,
-    /// Rows by their true class (outer) and the predicted one; empty for a number and above
-    /// [`MOST_CONFUSED`] classes.
+    /// Rows by their true class (outer) and the predicted one; empty for a number and above 50
+    /// classes.
     pub confusion: Vec<Vec<u64>>,
     /// Predicted probabilities beside what came true: of the positive value, or of the predicted class where there
     /// are several. Empty for a number; bins without rows are left out.
