@@ -137,6 +137,11 @@ impl Batch {
         fixed as f64 + sparse_values * Batch::SPARSE_BYTES as f64
     }
 
+    /// What so many rows take with so many sparse values in all.
+    pub(crate) fn bytes(width: Width, rows: usize, sparse: usize) -> u64 {
+        (Batch::row_bytes(width, 0.0) * rows as f64) as u64 + (sparse * Batch::SPARSE_BYTES) as u64
+    }
+
     /// What the values of a row take, without its target and its line.
     pub(crate) fn values_bytes(width: Width, sparse_values: f64) -> f64 {
         (width.dense * size_of::<f32>()) as f64 + sparse_values * Batch::SPARSE_BYTES as f64
@@ -158,9 +163,8 @@ impl Batch {
 
     /// Makes room for so many rows with so many sparse values in all.
     pub(crate) fn make_room(&mut self, rows: usize, sparse: usize) -> Result<(), Refused> {
-        let needed = Batch::row_bytes(self.width, 0.0) * rows as f64 + (sparse * Batch::SPARSE_BYTES) as f64;
-        self.grant
-            .try_grow((needed as u64).saturating_sub(self.grant.bytes()))?;
+        let needed = Batch::bytes(self.width, rows, sparse);
+        self.grant.try_grow(needed.saturating_sub(self.grant.bytes()))?;
         self.clear();
         // Written once here, so that memory is taken now and not little by little.
         fn fill<T: Clone>(cells: &mut Vec<T>, n: usize, value: T) {

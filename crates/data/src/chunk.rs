@@ -182,6 +182,14 @@ impl Chunk {
         }
     }
 
+    /// The bytes of all texts of a column.
+    pub(crate) fn text_bytes(&self, column: usize) -> usize {
+        match &self.columns[column].cells {
+            Cells::Texts(cells) => cells.iter().map(|span| span.len as usize).sum(),
+            Cells::Numbers(_) => 0,
+        }
+    }
+
     /// The text of a cell; `None` where it is missing, and in a column of numbers.
     #[inline]
     pub fn text(&self, column: usize, row: usize) -> Option<&[u8]> {

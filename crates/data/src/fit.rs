@@ -186,7 +186,10 @@ impl Table {
             |place, chunk| self.fit_piece(wishes, &options.holdout, place, chunk),
             |chunk, piece, place| {
                 let rows = piece.rows.len();
-                let needed: usize = fitted.columns.iter().map(|column| column.would_need(rows)).sum();
+                let fits = fitted.columns.iter().zip(&columns);
+                let needed =
+                    |(fit, column): (&ColumnFit, &usize)| fit.would_need(rows, chunk.text_bytes(*column));
+                let needed: usize = fits.map(needed).sum();
                 grant.try_grow((needed as u64).saturating_sub(grant.bytes()))?;
                 fitted.take_in(chunk, piece, &columns, place, options.seed);
                 let next = progress(place.end(), fitted.counts.rows);
@@ -452,10 +455,10 @@ impl Wish {
 }
 
 impl ColumnFit {
-    /// The most bytes after so many more rows.
-    fn would_need(&self, more: usize) -> usize {
+    /// The most bytes after so many more rows, with so many bytes of text in all.
+    fn would_need(&self, more: usize, text_bytes: usize) -> usize {
         match &self.values {
-            Values::Categories(table) => self.distinct.bytes() + table.would_need(more),
+            Values::Categories(table) => self.distinct.bytes() + table.would_need(more, text_bytes),
             _ => self.bytes(),
         }
     }

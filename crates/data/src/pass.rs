@@ -71,6 +71,12 @@ impl Table {
         }
     }
 
+    /// What the buffers of a pass take: over the pack where there is one, else over the source.
+    pub fn buffers_bytes(&self, threads: usize) -> u64 {
+        let packed = self.pack.as_ref().and_then(|pack| pack.pass_bytes(self, threads));
+        packed.unwrap_or_else(|| self.pass_needs(threads).bytes())
+    }
+
     /// What the pass that fits the encoders needs, before they are chosen.
     pub fn fit_needs(&self, threads: usize) -> Pass {
         let piece = self.source.piece_size(&self.reading);

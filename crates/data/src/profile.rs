@@ -1,6 +1,6 @@
 //! A bounded look at a table before it is read: dialect, columns, which hold numbers, their moments.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use tidegate_memory::Holder;
 
@@ -21,6 +21,8 @@ const PLACES: u64 = 32;
 const PLACE_BYTES: usize = 64 << 10;
 /// What a look at a column takes: its name, its first values in a few dialects, what is remembered of it.
 const COLUMN_BYTES: u64 = 1024;
+/// What a value takes among those of its column, with room to grow.
+const VALUE_BYTES: u64 = 5;
 /// Distinct values remembered of each column: enough to tell one, two and many.
 const DISTINCT: usize = 3;
 /// Texts remembered to tell the format of dates.
@@ -75,9 +77,10 @@ pub struct ColumnProfile {
     pub first_text: Option<(u64, String)>,
     /// The first texts that could be dates.
     pub maybe_dates: Vec<String>,
-    /// Hashes of the distinct values, as long as they are few.
-    seen: BTreeSet<u64>,
-    /// More values than `seen` holds.
+    /// Hashes of the distinct values, in order, as long as they are few; half of one, for wide tables have many.
+    seen: Vec<u32>,
+    n_seen: u64,
+    /// There were more values than are remembered.
     many: bool,
     /// Every number was larger than the one before, and so many were the next whole number: the marks of a row
     /// number.
@@ -109,7 +112,7 @@ impl ColumnProfile {
 
     /// How many distinct values the sample has; `None` when there are more than were counted.
     pub fn n_distinct(&self) -> Option<u64> {
-        (!self.many).then_some(self.seen.len() as u64)
+        (!self.many).then_some(self.n_seen)
     }
 
     pub fn variance(&self) -> f64 {
@@ -132,9 +135,7 @@ impl ColumnProfile {
         self.maybe_dates
             .extend(other.maybe_dates.iter().take(room).cloned());
         self.many |= other.many;
-        for hash in &other.seen {
-            self.see(*hash);
-        }
+        other.seen.iter().for_each(|hash| self.see_half(*hash));
         self.rising &= other.rising;
         self.successors += other.successors;
     }
@@ -201,11 +202,28 @@ impl ColumnProfile {
     }
 
     fn see(&mut self, hash: u64) {
-        if self.seen.len() < COUNTED {
-            self.seen.insert(hash);
-        } else {
-            self.many |= !self.seen.contains(&hash);
+        self.see_half(hash as u32);
+    }
+
+    fn see_half(&mut self, hash: u32) {
+        let Err(place) = self.seen.binary_search(&hash) else {
+            return;
+        };
+        self.many |= self.seen.len() >= COUNTED;
+        if self.many {
+            self.forget_values();
+            return;
         }
+        if self.seen.len() == self.seen.capacity() {
+            self.seen.reserve_exact((self.seen.len() / 4).max(16));
+        }
+        self.seen.insert(place, hash);
+        self.n_seen += 1;
+    }
+
+    /// Gives up the memory of the values; how many there are stays known.
+    pub(crate) fn forget_values(&mut self) {
+        self.seen = Vec::new();
     }
 
     fn remember(&mut self, field: &[u8], quote: Option<u8>, same: impl Fn(&str) -> bool) {
@@ -240,18 +258,19 @@ pub(crate) fn look_at_csv(input: &Input, look: &Look, holder: &Holder) -> Result
         quote: options.quote.unwrap_or(Some(b'"')),
         ..Dialect::default()
     };
-    read_first(input, &dialect, holder, budget, &mut buffer)?;
+    let (_, place) = read_first(input, &dialect, holder, budget, &mut buffer)?;
     refuse_binary(input, &buffer)?;
     let (padded, end) = buffer.padded();
     let widest = widest_row(padded, end, options);
-    let _columns = holder
-        .try_grant(widest * COLUMN_BYTES)
-        .map_err(|source| Error::Columns {
-            path: input.path().into(),
-            columns: widest,
-            needed: widest * COLUMN_BYTES,
-            source: source.into(),
-        })?;
+    // The places of a large file hold as many rows again, and twice.
+    let values = (3 * place.lines).min(COUNTED as u64);
+    let needed = widest * (COLUMN_BYTES + values * VALUE_BYTES);
+    let _columns = holder.try_grant(needed).map_err(|source| Error::Columns {
+        path: input.path().into(),
+        columns: widest,
+        needed,
+        source: source.into(),
+    })?;
     let inferred = dialect::infer(padded, end, options, names);
     dialect = inferred;
     let (mut reader, mut place) = read_first(input, &dialect, holder, budget, &mut buffer)?;
@@ -302,7 +321,7 @@ pub(crate) fn look_at_csv(input: &Input, look: &Look, holder: &Holder) -> Result
     let large = input.compression() == Compression::Plain && input.bytes() > TextBuffer::bytes_needed();
     if large && !complete && one_line_each {
         sample.lines_known = false;
-        look_around(input, &mut buffer, &mut sample)?;
+        look_around(input, place.end().offset, &mut buffer, &mut sample)?;
     }
     if sample.rows == 0 && complete && dialect.header && sample.rows_seen <= 1 && !sample.broken_header {
         return Err(Error::HeaderOnly {
@@ -429,12 +448,17 @@ pub(crate) fn name_columns(top: &[String], header: bool) -> Vec<String> {
     top.iter().enumerate().map(name).collect()
 }
 
-/// Looks at pieces spread over the rest of a plain file.
-fn look_around(input: &Input, buffer: &mut TextBuffer, sample: &mut Sample) -> Result<()> {
+/// Looks at pieces spread over the rest of a plain file, from `seen` on. No row is looked at twice: columns that count
+/// their rows are known by it.
+fn look_around(input: &Input, seen: u64, buffer: &mut TextBuffer, sample: &mut Sample) -> Result<()> {
     let places = input.places()?;
     let dialect = sample.dialect.clone();
-    for i in 1..=PLACES {
-        let offset = input.bytes() / (PLACES + 1) * i;
+    let stride = (input.bytes().saturating_sub(seen) / PLACES).max(PLACE_BYTES as u64);
+    for i in 0..PLACES {
+        let offset = seen + stride * i;
+        if offset >= input.bytes() {
+            break;
+        }
         let bytes = buffer.scratch();
         let room = PLACE_BYTES.min(bytes.len() - PADDING);
         let read = places.read_at(&mut bytes[..room], offset)?;

@@ -9,7 +9,7 @@ use crate::chunk::Wanted;
 use crate::encode::{Encoders, Feature, ImpactFolds, Width};
 use crate::filter::{Condition, Filter, SampleSize};
 use crate::pack::TablePack;
-use crate::profile::Profile;
+use crate::profile::{ColumnProfile, Profile};
 use crate::role::{Judged, Role, judge};
 use crate::source::{Reading, Source};
 use crate::target::{Target, Task};
@@ -101,7 +101,7 @@ impl Table {
         for wanted in options.condition.iter().flat_map(Condition::columns) {
             find_column(&source, &wanted.name)?;
         }
-        let profile = source.profile(&reading, ledger)?;
+        let mut profile = source.profile(&reading, ledger)?;
         let column = |name: &str| {
             let look = profile.columns.iter().find(|look| look.name == name)?;
             let rows = (look.values() + look.missing).max(1);
@@ -143,6 +143,7 @@ impl Table {
         };
         table.filter.sample = table.resolve_sample(options, ledger)?;
         table.encoders.target = table.choose_target(&profile, options.task, ledger)?;
+        profile.columns.iter_mut().for_each(ColumnProfile::forget_values);
         table.profile = Some(profile);
         table.want_used_columns();
         if table.feature_columns.is_empty() {

@@ -137,7 +137,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 }
 
-/// Makes glibc's allocator give freed memory back: two arenas, and pieces from 1 MiB mapped and unmapped by
+/// Makes glibc's allocator give freed memory back: two arenas, and pieces from 128 KiB mapped and unmapped by
 /// themselves; and what is free now goes back at once. Call it first in `main`, and between two stages of work with
 /// different buffers. False where the allocator is another one and has no such settings.
 ///
@@ -147,11 +147,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 pub fn give_freed_memory_back() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        const MEBIBYTE: libc::c_int = 1 << 20;
+        const MAPPED_FROM: libc::c_int = 128 << 10;
+        const KEPT_FREE: libc::c_int = 1 << 20;
         let settings = [
             (libc::M_ARENA_MAX, 2),
-            (libc::M_MMAP_THRESHOLD, MEBIBYTE),
-            (libc::M_TRIM_THRESHOLD, MEBIBYTE),
+            (libc::M_MMAP_THRESHOLD, MAPPED_FROM),
+            (libc::M_TRIM_THRESHOLD, KEPT_FREE),
         ];
         // SAFETY: mallopt takes two integers, locks the allocator itself and returns 1 when it understood.
         let set = settings

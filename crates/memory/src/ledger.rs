@@ -170,6 +170,8 @@ pub struct HolderSnapshot {
     /// The part of `held` that stays until the end.
     pub pinned: u64,
     pub peak: u64,
+    /// Held when the whole account was at its peak; over all holders this adds up to it.
+    pub at_peak: u64,
     /// Bytes asked for by requests that wait now.
     pub waiting: u64,
 }

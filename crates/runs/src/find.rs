@@ -174,7 +174,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     })
 }
 
-fn size(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+pub(crate) fn size(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
     Ok(row
         .get::<_, Option<i64>>(column)?
         .and_then(|value| u64::try_from(value).ok()))

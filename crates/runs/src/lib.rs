@@ -32,6 +32,6 @@ pub use find::ListOptions;
 pub use flight::{Flight, FlightHeader, FlightRecord, FlightWriter, last_record, read_flight};
 pub use log::{LogWriter, Stream, tail};
 pub use paths::RunDir;
-pub use run::{Metric, NewRun, Outcome, ProcessRef, Run, Started, Status, Summary};
+pub use run::{Metric, NewRun, Outcome, Part, ProcessRef, Run, Started, Status, Summary};
 pub use store::Store;
 pub use time::{clock, now_ms, timestamp};

@@ -103,6 +103,15 @@ pub struct Summary {
     pub needs_bytes: Option<u64>,
 }
 
+/// One part of the memory of a run. `None` is "not planned" or "not measured".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub name: String,
+    pub planned_bytes: Option<u64>,
+    /// What it held when all parts together held the most.
+    pub held_bytes: Option<u64>,
+}
+
 /// One measured value on the way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metric {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Entry `i` brings a database from version `i` to `i + 1`. Entries are only ever added.
-pub(crate) const MIGRATIONS: &[&str] = &[V1];
+pub(crate) const MIGRATIONS: &[&str] = &[V1, V2];
 
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
@@ -57,6 +57,18 @@ CREATE TABLE metrics (
     value REAL
 );
 CREATE INDEX metrics_run ON metrics (run);
+";
+
+/// The parts of a plan, and what each of them held when all together held the most.
+const V2: &str = "
+CREATE TABLE parts (
+    seq     INTEGER PRIMARY KEY,
+    run     TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    name    TEXT NOT NULL,
+    planned INTEGER,
+    held    INTEGER,
+    UNIQUE (run, name)
+);
 ";
 
 pub(crate) fn version(db: &Connection) -> rusqlite::Result<i64> {

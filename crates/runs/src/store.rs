@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::error::{Error, Result};
+use crate::find::size;
 use crate::paths::RunDir;
-use crate::run::{Metric, NewRun, Outcome, Run, Started, Status, Summary};
+use crate::run::{Metric, NewRun, Outcome, Part, Run, Started, Status, Summary};
 use crate::{schema, time};
 
 /// How long a command waits for another one to let go of the database.
@@ -230,6 +231,50 @@ impl Store {
                     name: row.get(2)?,
                     // SQLite stores NaN as NULL.
                     value: row.get::<_, Option<f64>>(3)?.unwrap_or(f64::NAN),
+                })
+            })?;
+            rows.collect::<rusqlite::Result<_>>()
+        };
+        read().map_err(|source| self.failed(source))
+    }
+
+    /// What the plan gives to each part; a later plan takes the place of an earlier one.
+    pub fn planned(&self, id: &str, parts: &[(String, u64)]) -> Result<()> {
+        self.execute("DELETE FROM parts WHERE run = ?1", params![id])?;
+        self.set_parts(id, "planned", parts)
+    }
+
+    /// What each part held when all together held the most.
+    pub fn held(&self, id: &str, parts: &[(String, u64)]) -> Result<()> {
+        self.set_parts(id, "held", parts)
+    }
+
+    fn set_parts(&self, id: &str, column: &str, parts: &[(String, u64)]) -> Result<()> {
+        let statement = format!(
+            "INSERT INTO parts (run, name, {column}) VALUES (?1, ?2, ?3)
+             ON CONFLICT (run, name) DO UPDATE SET {column} = ?3"
+        );
+        for (name, bytes) in parts {
+            self.execute(&statement, params![id, name, signed(Some(*bytes))])?;
+        }
+        Ok(())
+    }
+
+    /// The parts of the memory, in the order of the plan.
+    pub fn parts(&self, id: &str) -> Result<Vec<Part>> {
+        let read = || {
+            // A home that cannot be written may still be of the version before.
+            if schema::version(&self.db)? < 2 {
+                return Ok(Vec::new());
+            }
+            let mut query = self
+                .db
+                .prepare_cached("SELECT name, planned, held FROM parts WHERE run = ?1 ORDER BY seq")?;
+            let rows = query.query_map([id], |row| {
+                Ok(Part {
+                    name: row.get(0)?,
+                    planned_bytes: size(row, "planned")?,
+                    held_bytes: size(row, "held")?,
                 })
             })?;
             rows.collect::<rusqlite::Result<_>>()

@@ -3,14 +3,15 @@
 //! It takes its task as JSON on the command line, speaks [`tidegate_watch::Event`]s over the pipe that its
 //! supervisor opened, and ends with 0, 1 or 2. SIGTERM asks it to save and end.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tidegate_memory::{Grant, Host, Ledger, process_memory};
-use tidegate_train::Error as TrainError;
+use tidegate_memory::{Cgroup, Grant, Host, Ledger, process_memory};
 use tidegate_train::linear::Plan;
+use tidegate_train::{Error as TrainError, RUNTIME};
 use tidegate_watch::{Event, EventWriter, Failure, stop_flag};
 
 use crate::{Error, PredictJob, Result};
@@ -41,13 +42,13 @@ pub enum Task {
     },
 }
 
-/// What the program itself takes, code and libraries included; 6 MB were measured beside the granted buffers
-/// on a 2 GB table. A fixed figure well above, so that plans do not depend on the moment.
-const RUNTIME: u64 = 15_000_000;
+/// What the program itself takes before it starts a thread, with what the kernel keeps for it: 2 to 2.5 MB were
+/// measured. A fixed figure, so that plans do not depend on the moment.
+const PROGRAM: u64 = 3_500_000;
+/// What is resident of the program's file: 10.5 to 11 MB were measured.
+const CODE: u64 = 11_000_000;
 /// What it grows by from its start, where it starts larger than usual.
-const RUNTIME_GROWTH: u64 = 4_000_000;
-/// What a thread takes beside its buffers, stack and allocator included: 1.5 MB were measured.
-const THREAD_BYTES: u64 = 2_000_000;
+const PROGRAM_GROWTH: u64 = 2_000_000;
 /// Below this a worker could not even say that the budget is too small: the kernel would kill it first. Every
 /// plan needs more, the runtime and three blocks of text alone.
 const FLOOR: u64 = 20_000_000;
@@ -98,7 +99,11 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
             return 1;
         }
     };
-    let speaker = Speaker { events, stop };
+    let speaker = Speaker {
+        events,
+        stop,
+        ledger_told: Cell::new(None),
+    };
     let done = serde_json::from_str(task)
         .map_err(|error| Error::Usage {
             what: format!("not a task: {error}"),
@@ -157,7 +162,11 @@ fn abort_on_panic() {
 struct Speaker {
     events: EventWriter,
     stop: &'static AtomicBool,
+    ledger_told: Cell<Option<Instant>>,
 }
+
+/// Between two words on the state of the ledger.
+const LEDGER_EVERY: Duration = Duration::from_millis(200);
 
 impl Speaker {
     fn say(&self, event: Event) {
@@ -166,12 +175,21 @@ impl Speaker {
         }
     }
 
+    /// Tells the state of the ledger, but not too often.
+    fn ledger_at_times(&self, ledger: &Ledger) {
+        let told = self.ledger_told.get();
+        if told.is_none_or(|told| told.elapsed() >= LEDGER_EVERY) {
+            self.ledger_told.set(Some(Instant::now()));
+            self.ledger(ledger);
+        }
+    }
+
     fn ledger(&self, ledger: &Ledger) {
         let snapshot = ledger.snapshot();
         let holders = snapshot
             .holders
             .into_iter()
-            .map(|holder| (holder.name, holder.held, holder.peak))
+            .map(|holder| (holder.name, holder.held, holder.at_peak))
             .collect();
         self.say(Event::Ledger {
             used: snapshot.used,
@@ -182,11 +200,20 @@ impl Speaker {
     }
 }
 
-/// What to count for the program itself.
-fn runtime_bytes() -> u64 {
-    let memory = process_memory(&Host::live(), std::process::id().cast_signed());
-    let resident = memory.and_then(|memory| memory.resident).unwrap_or(0);
-    RUNTIME.max(resident + RUNTIME_GROWTH)
+/// What to count for the program itself. Held by a cgroup, its code is not counted: those pages are the file's, and the
+/// kernel takes them back when it needs them. Where resident memory is watched instead, they count.
+fn runtime_bytes(budget: u64) -> u64 {
+    let host = Host::live();
+    let memory = process_memory(&host, std::process::id().cast_signed());
+    let own = memory.and_then(|memory| memory.anonymous).unwrap_or(0);
+    let limit = Cgroup::of(&host, None)
+        .ok()
+        .and_then(|group| group.limit().bytes());
+    let code = match limit {
+        Some(limit) if limit <= floor(budget) => 0,
+        _ => CODE,
+    };
+    PROGRAM.max(own + PROGRAM_GROWTH) + code
 }
 
 /// A ledger with room for a look at the data even where the budget has none, so that the least budget can
@@ -204,7 +231,7 @@ fn working_ledger(plan: &Plan) -> Result<(Ledger, [Grant; 2])> {
             .map(Grant::pin)
             .map_err(|source| TrainError::Memory { what: name, source })
     };
-    let held = [grant("runtime")?, grant("columns")?];
+    let held = [grant(RUNTIME)?, grant("columns")?];
     Ok((ledger, held))
 }
 
@@ -212,7 +239,7 @@ fn working_ledger(plan: &Plan) -> Result<(Ledger, [Grant; 2])> {
 /// with their bytes, and their sum. What the fit took is known by now.
 fn largest_stage(mut stages: Vec<Vec<(String, u64)>>, ledger: &Ledger) -> (Vec<(String, u64)>, u64) {
     let fit = ledger.snapshot().holders.into_iter();
-    stages.push(fit.map(|holder| (holder.name, holder.peak)).collect());
+    stages.push(fit.map(|holder| (holder.name, holder.at_peak)).collect());
     let sum = |holders: &Vec<(String, u64)>| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
     // The first of equals, for it says more.
     let largest = stages.into_iter().rev().max_by_key(sum).unwrap_or_default();

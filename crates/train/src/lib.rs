@@ -19,6 +19,7 @@ mod write;
 pub use checkpoint::Checkpoint;
 pub use error::{Error, Result};
 pub use event::{Event, Sink};
+pub use linear::{RUNTIME, THREAD_BYTES};
 pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
 pub use model::{Learned, Model};
 pub use predict::{PredictOptions, PredictedRows, Prediction, predict, predict_plan};

@@ -8,7 +8,7 @@ use tidegate_data::target::Target;
 use tidegate_data::{Batch, Holdout, PassOptions, Position, RowCounts, Table};
 use tidegate_memory::{Grant, Ledger};
 
-use crate::linear::{Plan, THREAD_BYTES, fit};
+use crate::linear::{Plan, RUNTIME, THREAD_BYTES, fit};
 use crate::{Error, Model, Result};
 
 /// What the model says of one row.
@@ -76,7 +76,7 @@ pub fn predict_plan(model: &Model, table: &Table, options: &PredictOptions) -> R
         let pass = table.pass_needs(threads);
         vec![
             (
-                "runtime".to_string(),
+                RUNTIME.to_string(),
                 options.runtime + threads as u64 * THREAD_BYTES,
             ),
             ("columns".into(), table.columns_bytes()),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
+use tidegate_data::pack::drop_range;
 
 use crate::{Error, Result};
 
@@ -39,7 +40,7 @@ impl<'a> Tensor<'a> {
 }
 
 /// Writes a safetensors file, the same bytes as the library would.
-pub(crate) fn write_tensors(mut tensors: Vec<Tensor>, file: &mut File) -> io::Result<()> {
+pub(crate) fn write_tensors(mut tensors: Vec<Tensor>, file: &mut impl Write) -> io::Result<()> {
     tensors.sort_by_key(|tensor| tensor.name);
     let mut offset = 0;
     let infos = tensors.iter().map(|tensor| {
@@ -140,6 +141,8 @@ impl TensorFile {
             let (values, _) = piece.as_chunks::<8>();
             values.iter().for_each(|value| take(f64::from_le_bytes(*value)));
             at += piece.len();
+            // What was read is not read again, and would count against the budget.
+            drop_range(&self.file, 0, self.start + at as u64);
         }
         Ok(())
     }

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tidegate_data::pack::WriteBehind;
+
 use crate::{Error, Result};
 
 /// Fills a new folder through `fill` and puts it in the place of `folder` in one step.
@@ -72,14 +74,30 @@ impl Folder {
     pub(crate) fn write_with(
         &self,
         name: &str,
-        write: impl FnOnce(&mut File) -> io::Result<()>,
+        write: impl FnOnce(&mut Sequence) -> io::Result<()>,
     ) -> Result<()> {
         let path = self.path.join(name);
-        let written = File::create(&path).and_then(|mut file| {
-            write(&mut file)?;
-            file.sync_all()
+        let written = File::create(&path).and_then(|file| {
+            let mut sequence = Sequence(WriteBehind::new(file));
+            write(&mut sequence)?;
+            sequence.0.sync()
         });
         written.map_err(|source| Error::Write { path, source })
+    }
+}
+
+/// A file written from its beginning to its end, of which the page cache keeps little: that would count against the
+/// budget.
+pub(crate) struct Sequence(WriteBehind);
+
+impl Write for Sequence {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

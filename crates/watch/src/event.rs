@@ -64,7 +64,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<String>,
     },
-    /// A snapshot of the worker's ledger; holders as (name, used, peak).
+    /// A snapshot of the worker's ledger; holders as (name, used, used when all together were at their peak).
     Ledger {
         used: u64,
         peak: u64,

@@ -112,6 +112,7 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
         let mut record = StoreWriter {
             run: job.run,
             started,
+            held: Vec::new(),
             failed: false,
         };
         while let Some(item) = queue.pop() {
@@ -119,6 +120,9 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
                 on_event(Item::warning(trouble).update());
             }
             on_event(item.update());
+        }
+        if let Some(trouble) = record.write_held() {
+            on_event(Item::warning(trouble).update());
         }
         std::mem::forget(abandon);
         attending.join().map_err(|_| {
@@ -176,6 +180,8 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 struct StoreWriter<'a> {
     run: Option<RecordedRun<'a>>,
     started: Option<Started>,
+    /// What the worker's parts held at their peak, as far as it was told.
+    held: Vec<(String, u64)>,
     failed: bool,
 }
 
@@ -194,20 +200,20 @@ impl StoreWriter<'_> {
                 rows,
                 data_bytes,
                 needs,
+                holders,
                 ..
             }) => {
                 let (model, target) = (model.clone(), target.clone());
-                let needs_bytes = Some(*needs);
-                store.update(
-                    id,
-                    &Summary {
-                        model,
-                        target,
-                        rows: *rows,
-                        data_bytes: *data_bytes,
-                        needs_bytes,
-                    },
-                )
+                let summary = Summary {
+                    model,
+                    target,
+                    rows: *rows,
+                    data_bytes: *data_bytes,
+                    needs_bytes: Some(*needs),
+                };
+                store
+                    .update(id, &summary)
+                    .and_then(|()| store.planned(id, holders))
             }
             Item::Event(Event::Done(done)) => {
                 let (model, rows, data_bytes) = (done.model.clone(), done.rows, done.data_bytes);
@@ -238,8 +244,26 @@ impl StoreWriter<'_> {
                     },
                 )
             }
+            Item::Event(Event::Ledger { holders, .. }) => {
+                self.held = holders
+                    .iter()
+                    .map(|(name, _, at_peak)| (name.clone(), *at_peak))
+                    .collect();
+                Ok(())
+            }
             _ => Ok(()),
         };
+        self.trouble(written)
+    }
+
+    /// At the end: the account is told many times a second, and only its last state says all.
+    fn write_held(&mut self) -> Option<String> {
+        let RecordedRun { store, id } = self.run?;
+        let written = store.held(id, &self.held);
+        self.trouble(written)
+    }
+
+    fn trouble(&mut self, written: tidegate_runs::Result<()>) -> Option<String> {
         let error = written.err()?;
         let first = !std::mem::replace(&mut self.failed, true);
         first.then(|| recorder::describe(&error))

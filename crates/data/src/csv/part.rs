@@ -1,7 +1,7 @@
 //! A CSV file as a part of a source: blocks of text, decoded into chunks on several threads.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_memory::Ledger;
 
@@ -20,7 +20,9 @@ pub(crate) struct CsvPart {
     shape: CsvShape,
     /// A look at the file, where it was taken when the file was opened; of thousands of files only a few are
     /// looked at.
-    profile: Option<Profile>,
+    /// What a look showed, until somebody asks: it is large for a table of many columns.
+    profile: Mutex<Option<Profile>>,
+    n_rows: Option<u64>,
 }
 
 /// What the files of a table have in common.
@@ -56,7 +58,8 @@ impl CsvPart {
         Ok(CsvPart {
             input,
             shape,
-            profile: Some(profile),
+            n_rows: profile.complete.then_some(profile.rows),
+            profile: Mutex::new(Some(profile)),
         })
     }
 
@@ -93,7 +96,8 @@ impl CsvShape {
         Some(CsvPart {
             input: input.clone(),
             shape,
-            profile: None,
+            profile: Mutex::new(None),
+            n_rows: None,
         })
     }
 }
@@ -120,8 +124,7 @@ impl Part for CsvPart {
     }
 
     fn n_rows(&self) -> Option<u64> {
-        let profile = self.profile.as_ref()?;
-        profile.complete.then_some(profile.rows)
+        self.n_rows
     }
 
     fn rows_guess(&self) -> Option<u64> {
@@ -153,8 +156,9 @@ impl Part for CsvPart {
     }
 
     fn profile(&self, reading: &Reading, ledger: &Ledger) -> Result<Profile> {
-        if let Some(profile) = &self.profile {
-            return Ok(profile.clone());
+        let known = self.profile.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(profile) = known {
+            return Ok(profile);
         }
         let look = Look {
             options: &self.shape.dialect_options(),

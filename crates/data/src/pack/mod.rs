@@ -42,5 +42,6 @@ pub use layout::Layout;
 pub use problem::PackProblem;
 pub use store::{PackContents, PackInfo, PackKey, PackStore, Prune};
 pub use table::TablePack;
+pub use write::{WRITE_BEHIND_BYTES, WriteBehind, drop_range};
 
 pub(crate) use rows::{RowsFeed, RowsPack, RowsWriter};

@@ -117,6 +117,16 @@ impl RowsPack {
         Ok(file.map(RowsPack::new))
     }
 
+    /// Two a thread and one for the reader, but no more than there are batches.
+    pub(crate) fn n_slots(&self, threads: usize) -> usize {
+        (2 * threads + 1).min(self.file.entries.len()).max(1)
+    }
+
+    /// What room for any batch takes.
+    pub(crate) fn slot_bytes(&self, width: Width) -> u64 {
+        (self.file.largest_header() + self.n_rows) as u64 + Batch::bytes(width, self.n_rows, self.n_values)
+    }
+
     /// Room for any batch.
     pub(crate) fn slot(&self, width: Width, holder: &Holder) -> Result<RowsSlot> {
         let header = self.file.largest_header();

@@ -98,6 +98,14 @@ impl TablePack {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What a pass over the pack needs, where there is one.
+    pub(crate) fn pass_bytes(&self, table: &Table, threads: usize) -> Option<u64> {
+        match &*self.state() {
+            State::Ready(pack) => Some(pack.n_slots(threads) as u64 * pack.slot_bytes(table.width())),
+            _ => None,
+        }
+    }
+
     fn problem(&self, problem: PackProblem) {
         *self.state() = State::after(&problem);
         self.problems
@@ -273,7 +281,7 @@ where
 {
     let batches = ledger.holder(crate::BUFFERS);
     let mut slots = vec![pack.slot(table.width(), &batches)?];
-    while slots.len() < 2 * threads + 1 {
+    while slots.len() < pack.n_slots(threads) {
         match pack.slot(table.width(), &batches) {
             Ok(slot) => slots.push(slot),
             Err(_) => break,

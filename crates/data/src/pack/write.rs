@@ -8,13 +8,13 @@ use std::os::fd::AsRawFd;
 /// at 1.3 GB/s where these do 0.8, and take 6 MB more of the budget; a pass over text gives 0.25 GB/s.
 const WINDOW: u64 = 1 << 20;
 /// What the page cache holds at most of a file being written.
-pub(crate) const WRITE_BEHIND_BYTES: u64 = 2 * WINDOW;
+pub const WRITE_BEHIND_BYTES: u64 = 2 * WINDOW;
 
 /// Pages are dropped whole; no machine of ours has larger ones.
 const PAGE: u64 = 64 << 10;
 
 /// A new file, written from its beginning to its end.
-pub(crate) struct WriteBehind {
+pub struct WriteBehind {
     file: File,
     pub written: u64,
     /// Up to where the disk was told to write, and up to where it has.
@@ -23,7 +23,7 @@ pub(crate) struct WriteBehind {
 }
 
 impl WriteBehind {
-    pub(crate) fn new(file: File) -> WriteBehind {
+    pub fn new(file: File) -> WriteBehind {
         WriteBehind {
             file,
             written: 0,
@@ -32,7 +32,7 @@ impl WriteBehind {
         }
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         for part in bytes.chunks(WINDOW as usize) {
             self.file.write_all(part)?;
             self.written += part.len() as u64;
@@ -64,7 +64,7 @@ impl WriteBehind {
     }
 
     /// Returns when everything is on the disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()?;
         drop_range(&self.file, self.dropped, self.written);
         Ok(())
@@ -92,7 +92,8 @@ fn sync_range(file: &File, start: u64, end: u64, how: libc::c_uint) -> io::Resul
     }
 }
 
-fn drop_range(file: &File, start: u64, end: u64) {
+/// Drops a part of a file from the page cache.
+pub fn drop_range(file: &File, start: u64, end: u64) {
     // SAFETY: advice on an open descriptor touches no memory of ours.
     unsafe {
         libc::posix_fadvise(

@@ -180,12 +180,14 @@ impl CategoryTable {
         self.records.bytes() + self.slots.capacity() * 4 + self.names.capacity()
     }
 
-    /// The most bytes it can take after `more` rows, all of which may be new categories.
-    pub fn would_need(&self, more: usize) -> usize {
+    /// The most bytes it can take after `more` rows with so many bytes of text in all: each may be a new category.
+    pub fn would_need(&self, more: usize, text_bytes: usize) -> usize {
         let categories = self.len().saturating_add(more).min(self.max_categories);
-        let names = self
-            .max_names()
-            .min(self.names.capacity() + more * (LONGEST_NAME + 1));
+        let end = self.names.len() + more + text_bytes;
+        let names = match end > self.names.capacity() {
+            true => room_for_names(end).min(self.max_names()),
+            false => self.names.capacity(),
+        };
         self.bytes().max(bytes_for(self.shape, categories) + names)
     }
 
@@ -337,7 +339,7 @@ impl CategoryTable {
             return 0;
         }
         if end > self.names.capacity() {
-            let room = (self.names.capacity() * 2).clamp(end, self.max_names());
+            let room = room_for_names(end).min(self.max_names());
             self.names.reserve_exact(room - at);
         }
         self.names.push(name.len() as u8);
@@ -408,6 +410,12 @@ fn slots_for(records: usize) -> usize {
         .saturating_mul(4)
         .next_power_of_two()
         .max(16)
+}
+
+/// A quarter more than is needed now: what is asked for counts, whether it is used or not, and the allocator moves
+/// large pieces without a copy.
+fn room_for_names(bytes: usize) -> usize {
+    bytes + bytes / 4
 }
 
 /// What so many categories take without their names. One more comes in before others are joined, and one

@@ -45,6 +45,29 @@ fn check(what: &str, name: &str, cell: impl Fn(usize) -> String, role: Role, why
     }
 }
 
+#[test]
+fn row_numbers_are_told_in_files_of_any_size() {
+    // Below a block, a little more than one, and so many that the places of the sample lie far apart.
+    for rows in [1_000, 60_000, 100_000, 400_000] {
+        let mut text = String::from("n,other,y\n");
+        for i in 0..rows {
+            text.push_str(&format!("{i},{}.25,{}.5\n", mixed(i), i % 13));
+        }
+        let scratch = Scratch::new(text);
+        let mut table = open(&scratch, &TableOptions::default()).unwrap();
+        let ledger = Ledger::new(ROOMY);
+        let plan = table
+            .fit_encoders(Purpose::Linear, &fit_options(2), &ledger)
+            .unwrap();
+        let line = plan.columns.iter().find(|column| column.name == "n").unwrap();
+        assert_eq!(
+            (line.role, line.why.as_str()),
+            (Role::Identifier, "counts the rows"),
+            "{rows} rows"
+        );
+    }
+}
+
 /// A number without a pattern.
 fn mixed(i: usize) -> usize {
     (i + 1).wrapping_mul(2_654_435_761) % 1_000_003

@@ -27,6 +27,8 @@ struct Account {
     held: u64,
     pinned: u64,
     peak: u64,
+    /// Held when the whole account was at its peak.
+    at_peak: u64,
 }
 
 /// What is asked, by whom, and what the asker keeps while it waits.
@@ -85,6 +87,7 @@ impl State {
                 held: 0,
                 pinned: 0,
                 peak: 0,
+                at_peak: 0,
             });
             self.accounts.len() - 1
         })
@@ -251,7 +254,12 @@ impl State {
             &mut self.ordinary
         };
         *side += request.bytes;
-        self.peak = self.peak.max(self.used());
+        if self.used() > self.peak {
+            self.peak = self.used();
+            for account in &mut self.accounts {
+                account.at_peak = account.held;
+            }
+        }
     }
 
     /// The waiter to serve now: growers before fresh requests, each in the order they came. A grower that does
@@ -402,6 +410,7 @@ impl State {
                 held: account.held,
                 pinned: account.pinned,
                 peak: account.peak,
+                at_peak: account.at_peak,
                 waiting: self
                     .waiting()
                     .filter(|(_, waiter)| waiter.request.account == index)

@@ -533,6 +533,8 @@ proptest! {
             let told: Vec<(u64, u64)> = snapshot.holders.iter().map(|h| (h.held, h.peak)).collect();
             let counted: Vec<(u64, u64)> = held.into_iter().zip(peaks).collect();
             prop_assert_eq!((told, snapshot.peak), (counted, peak));
+            prop_assert_eq!(snapshot.holders.iter().map(|h| h.at_peak).sum::<u64>(), peak);
+            prop_assert!(snapshot.holders.iter().all(|h| h.at_peak <= h.peak));
         }
     }
 }

@@ -197,8 +197,10 @@ impl Reporter {
             let left = elapsed.as_secs_f64() * (total.saturating_sub(done)) as f64 / done.max(1) as f64;
             parts.push(format!("{} left", duration(left)));
         }
-        parts.push(format!("{} rows/s", short(rate)));
-        parts.push(format!("{} rows", short(rows as f64)));
+        if rows > 0 {
+            parts.push(format!("{} rows/s", short(rate)));
+            parts.push(format!("{} rows", short(rows as f64)));
+        }
         parts.extend(loss.map(|loss| format!("loss {}", figure(loss))));
         parts.join(" · ")
     }

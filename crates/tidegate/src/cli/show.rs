@@ -6,8 +6,8 @@ use clap::Args;
 use serde::Serialize;
 use tidegate::{Explained, Result, explain_model};
 use tidegate_memory::format_bytes;
-use tidegate_runs::{Metric, Run, now_ms, tail, timestamp};
-use tidegate_train::Report;
+use tidegate_runs::{Metric, Part, Run, now_ms, tail, timestamp};
+use tidegate_train::{RUNTIME, Report};
 
 use super::explain::by_column;
 use super::runs::status;
@@ -32,6 +32,8 @@ pub(super) struct ShowArguments {
 struct Shown {
     #[serde(flatten)]
     run: Run,
+    /// The parts of the plan, and what each of them held.
+    parts: Vec<Part>,
     metrics: Vec<Metric>,
     report: Option<Report>,
     #[serde(skip)]
@@ -46,6 +48,7 @@ pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
     let run = session.store.find(&arguments.run)?;
     let dir = session.store.run_dir(&run.id);
     let mut shown = Shown {
+        parts: measured(&run, session.store.parts(&run.id)?),
         metrics: session.store.metrics(&run.id)?,
         report: Report::load(&dir.model()).ok(),
         explained: match arguments.json {
@@ -129,6 +132,7 @@ fn print(shown: &mut Shown) {
         .map(|(name, value)| vec![name.to_string(), value])
         .collect();
     columns(&rows).iter().for_each(|line| say!("  {line}"));
+    print_parts(&shown.parts);
     if let Some(report) = &shown.report {
         print_report(report);
     }
@@ -142,6 +146,33 @@ fn print(shown: &mut Shown) {
         say!("last lines of the log:");
         shown.log_tail.iter().for_each(|line| say!("  {line}"));
     }
+}
+
+/// The program itself asks the ledger for nothing: it held what is left of the kernel's peak without the others.
+fn measured(run: &Run, mut parts: Vec<Part>) -> Vec<Part> {
+    let others = parts.iter().filter(|part| part.name != RUNTIME);
+    let held: u64 = others.filter_map(|part| part.held_bytes).sum();
+    for part in parts.iter_mut().filter(|part| part.name == RUNTIME) {
+        part.held_bytes = run.peak_bytes.map(|peak| peak.saturating_sub(held));
+    }
+    parts
+}
+
+/// The plan against what was measured.
+fn print_parts(parts: &[Part]) {
+    if parts.is_empty() {
+        return;
+    }
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| "-".into(), format_bytes);
+    let mut rows = vec![["MEMORY", "PLANNED", "AT THE PEAK"].map(String::from).to_vec()];
+    let some = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes > 0);
+    rows.extend(
+        parts
+            .iter()
+            .filter(|part| some(part.planned_bytes) || some(part.held_bytes))
+            .map(|part| vec![part.name.clone(), size(part.planned_bytes), size(part.held_bytes)]),
+    );
+    columns(&rows).iter().for_each(|line| say!("  {line}"));
 }
 
 /// What became of the rows, and how good the model is.

@@ -2,15 +2,15 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tidegate_data::pack::{BinsPack, BinsWriter};
+use tidegate_data::pack::{BinsPack, BinsWriter, WRITE_BEHIND_BYTES};
 use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{BUFFERS, PassOptions, Position, Table};
 use tidegate_memory::give_freed_memory_back;
 use tidegate_train::boost::{
-    self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Plan, Rows, Settings, Shape, Trained,
-    Training,
+    self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Permutation, Plan, Rows, Settings, Shape,
+    Trained, Training,
 };
 use tidegate_train::{
     EarlyStop, Error as TrainError, Event as Told, FeatureImportance, Learned, Model, Report, RowReport,
@@ -19,8 +19,13 @@ use tidegate_watch::Event;
 
 use super::relay::Relay;
 use super::train::{CHECKPOINT_EVERY, Prepared};
-use super::{Rate, largest_stage};
+use super::{Rate, Speaker, largest_stage};
 use crate::{ClassWeights, Growth as AskedGrowth, Job, Result};
+
+/// This part of the budget is left alone where rows are kept in memory as far as it goes.
+const SPARE: u64 = 32;
+/// Between two words on how far the importance of the columns is known.
+const IMPORTANCE_TOLD_EVERY: Duration = Duration::from_millis(200);
 
 /// The model and its report; `None` when asked to stop, which is said.
 pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
@@ -67,7 +72,6 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         table: &table,
         kind: "boost",
         rate: Rate::new(),
-        told: Instant::now(),
     };
     for text in counts.warnings() {
         relay.tell(Told::Warning { text, error: None });
@@ -112,23 +116,33 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             error: Some(error),
         });
     }
+    let stopped = |forest: &Forest| -> Result<Option<(Model, Report)>> {
+        let epoch = forest.n_rounds() as u32;
+        let kept = match places.keep {
+            true => boost::save_checkpoint(&places.checkpoint, &settings, forest).map(|()| true),
+            false => Ok(false),
+        };
+        speaker.say(Event::Stopped {
+            epoch,
+            step: epoch.into(),
+            checkpoint: matches!(kept, Ok(true)),
+        });
+        kept?;
+        Ok(None)
+    };
     match outcome {
-        Outcome::Stopped(forest) => {
-            let epoch = forest.n_rounds() as u32;
-            let kept = match places.keep {
-                true => boost::save_checkpoint(&places.checkpoint, &settings, &forest).map(|()| true),
-                false => Ok(false),
-            };
-            speaker.say(Event::Stopped {
-                epoch,
-                step: epoch.into(),
-                checkpoint: matches!(kept, Ok(true)),
-            });
-            kept?;
-            Ok(None)
-        }
+        Outcome::Stopped(forest) => stopped(&forest),
         Outcome::Done(trained) => {
-            let importance = importance(&trained.forest, &rows, job.train.seed, plan.threads, &ledger)?;
+            let permutation = Permutation {
+                blocks: &rows,
+                seed: job.train.seed,
+                threads: plan.threads,
+                ledger: &ledger,
+                stop: speaker.stop,
+            };
+            let Some(importance) = importance(&trained.forest, &permutation, speaker)? else {
+                return stopped(&trained.forest);
+            };
             speaker.ledger(&ledger);
             drop(rows);
             let report = report(&table, &trained, counts, importance);
@@ -185,21 +199,10 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
     let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
     let (table, budget) = (&prepared.table, prepared.budget);
     let encoders = table.encoders.bytes();
-    let growing = budget.saturating_sub(fixed + encoders);
+    // Not to the last byte: as much as possible is kept in memory, and the kernel counts in pages and batches.
+    let growing = budget.saturating_sub(fixed + encoders + budget / SPARE);
     let plan = boost::plan(&shape, options, prepared.threads, growing)
         .map_err(|error| with_fixed(error, prepared))?;
-    let reading = fixed + table.encoder_bytes() + table.pass_needs(prepared.threads).bytes();
-    if reading + plan.bytes(boost::ROWS) > budget {
-        return Err(TrainError::BudgetTooSmall {
-            least: reading + plan.bytes(boost::ROWS),
-            budget,
-            holders: vec![
-                ("rows".into(), plan.bytes(boost::ROWS)),
-                ("reading".into(), reading),
-            ],
-        }
-        .into());
-    }
     let stage = |encoders: u64, others: &[(String, u64)]| {
         let mut holders = prepared.fixed.to_vec();
         holders.push(("encoders".into(), encoders));
@@ -207,13 +210,27 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
         holders
     };
     let growing = stage(encoders, &plan.holders);
-    let reading = stage(
+    let mut reading = stage(
         table.encoder_bytes(),
-        &[
-            (BUFFERS.into(), table.pass_needs(prepared.threads).bytes()),
-            (boost::ROWS.into(), plan.bytes(boost::ROWS)),
-        ],
+        &[(BUFFERS.into(), table.pass_needs(prepared.threads).bytes())],
     );
+    match plan.resident_blocks == plan.shape.n_blocks() {
+        true => reading.push((boost::ROWS.into(), plan.bytes(boost::ROWS))),
+        // The block under way is in memory, too, and so is what waits for the disk.
+        false => reading.extend([
+            (boost::ROWS.into(), plan.bytes(boost::ROWS) + plan.block_bytes()),
+            ("pack".into(), WRITE_BEHIND_BYTES),
+        ]),
+    }
+    let least = reading.iter().map(|(_, bytes)| bytes).sum();
+    if least > budget {
+        return Err(TrainError::BudgetTooSmall {
+            least,
+            budget,
+            holders: reading,
+        }
+        .into());
+    }
     let (holders, needs) = largest_stage(vec![growing, reading], &prepared.ledger);
     prepared.speaker.say(Event::Plan {
         holders,
@@ -279,6 +296,7 @@ fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
     let total = prepared.table.source.bytes();
     let mut rate = Rate::new();
     let progress = |position: Position, rows| {
+        speaker.ledger_at_times(ledger);
         speaker.say(Event::Progress {
             epoch: 0,
             epochs: 0,
@@ -309,15 +327,33 @@ fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
     Ok((!speaker.stop.load(Ordering::Relaxed)).then_some((rows, report)))
 }
 
-/// What the trees made of each column, and what shuffling it costs where rows are held out.
+/// What the trees made of each column, and what shuffling it costs where rows are held out; `None` when asked to stop.
 fn importance(
     forest: &Forest,
-    rows: &Rows,
-    seed: u64,
-    threads: usize,
-    ledger: &tidegate_memory::Ledger,
-) -> Result<Vec<FeatureImportance>> {
-    let permuted = boost::permutation_importance(forest, rows, seed, threads, ledger)?;
+    permutation: &Permutation,
+    speaker: &Speaker,
+) -> Result<Option<Vec<FeatureImportance>>> {
+    let (n_features, mut told) = (forest.features.len() as u64, Instant::now());
+    let permuted = boost::permutation_importance(forest, permutation, &mut |done| {
+        if told.elapsed() < IMPORTANCE_TOLD_EVERY {
+            return;
+        }
+        told = Instant::now();
+        speaker.say(Event::Progress {
+            epoch: 0,
+            epochs: 0,
+            step: done as u64,
+            done_bytes: done as u64,
+            total_bytes: Some(n_features),
+            rows: 0,
+            rows_per_second: 0.0,
+            loss: None,
+            phase: Some("importance".into()),
+        });
+    })?;
+    let Some(permuted) = permuted else {
+        return Ok(None);
+    };
     let mut all: Vec<FeatureImportance> = forest
         .importance()
         .into_iter()
@@ -330,7 +366,7 @@ fn importance(
         })
         .collect();
     all.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-    Ok(all)
+    Ok(Some(all))
 }
 
 fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<FeatureImportance>) -> Report {

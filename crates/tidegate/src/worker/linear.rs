@@ -1,7 +1,5 @@
 //! A linear model in the worker.
 
-use std::time::Instant;
-
 use tidegate_data::pack::TablePack;
 use tidegate_train::linear::{self, ClassWeights, Outcome};
 use tidegate_train::{Checkpoint, Model, Report};
@@ -59,7 +57,6 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         table: &table,
         kind: "linear",
         rate: Rate::new(),
-        told: Instant::now(),
     };
     let mut sink = |event| relay.tell(event);
     let outcome = linear::train(

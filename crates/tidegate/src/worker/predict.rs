@@ -25,7 +25,7 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     let rows_guess = table.source.rows_guess().unwrap_or(0);
     let options = PredictOptions {
         threads: job.threads.unwrap_or_else(default_threads),
-        runtime: runtime_bytes(),
+        runtime: runtime_bytes(budget),
         output: Output::bytes(format, &columns, rows_guess),
         budget,
     };

@@ -1,7 +1,5 @@
 //! What trainers say, on its way to the supervisor.
 
-use std::time::{Duration, Instant};
-
 use tidegate_data::Table;
 use tidegate_memory::Ledger;
 use tidegate_train::Event as Told;
@@ -10,9 +8,6 @@ use tidegate_watch::Event;
 use super::{Rate, Speaker, largest_stage};
 use crate::Error;
 
-/// Snapshots of the ledger go to the supervisor this often.
-const LEDGER_EVERY: Duration = Duration::from_millis(200);
-
 /// Turns what the trainer says into events on the wire.
 pub(super) struct Relay<'a> {
     pub speaker: &'a Speaker,
@@ -20,15 +15,11 @@ pub(super) struct Relay<'a> {
     pub table: &'a Table,
     pub kind: &'static str,
     pub rate: Rate,
-    pub told: Instant,
 }
 
 impl Relay<'_> {
     pub(super) fn tell(&mut self, event: Told) {
-        if self.told.elapsed() >= LEDGER_EVERY {
-            self.told = Instant::now();
-            self.speaker.ledger(self.ledger);
-        }
+        self.speaker.ledger_at_times(self.ledger);
         match event {
             Told::Plan { holders } => {
                 let (holders, needs) = largest_stage(vec![holders], self.ledger);

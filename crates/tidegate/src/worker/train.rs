@@ -9,10 +9,10 @@ use tidegate_data::pack::{PackKey, PackOptions, PackStore};
 use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{BUFFERS, EncodingPlan, FitOptions, Holdout, Position, Purpose, Role, Source, Table};
 use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
-use tidegate_train::{Error as TrainError, Metric, Model, Report, RowReport};
+use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowReport, THREAD_BYTES};
 use tidegate_watch::{Done, EncodedColumn, Event};
 
-use super::{Rate, Speaker, THREAD_BYTES, boost, linear, runtime_bytes, sampling_ledger};
+use super::{FLOOR, Rate, Speaker, boost, linear, runtime_bytes, sampling_ledger};
 use crate::{Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
@@ -96,7 +96,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
         speaker,
         job: &job,
         budget,
-        runtime: runtime_bytes(),
+        runtime: runtime_bytes(budget),
     };
     let seed = job.train.seed;
     let mut folds: Vec<Vec<Metric>> = Vec::new();
@@ -194,7 +194,7 @@ impl Site<'_> {
             false => threads_that_fit(&table, job.threads(), runtime, budget)?,
         };
         let fixed = [
-            ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
+            (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".to_string(), table.columns_bytes()),
         ];
         let ledger = Ledger::new(budget);
@@ -210,6 +210,7 @@ impl Site<'_> {
         };
         let (total, mut rate) = (table.source.bytes(), Rate::new());
         let mut progress = |position: Position, rows| {
+            speaker.ledger_at_times(&ledger);
             speaker.say(Event::Progress {
                 epoch: 0,
                 epochs: 0,
@@ -270,7 +271,7 @@ fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
 fn threads_that_fit(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<usize> {
     let needs = |threads: usize| {
         vec![
-            ("runtime".to_string(), runtime + threads as u64 * THREAD_BYTES),
+            (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
             (BUFFERS.into(), table.fit_needs(threads).bytes()),
         ]
@@ -278,11 +279,11 @@ fn threads_that_fit(table: &Table, threads: usize, runtime: u64, budget: u64) ->
     let total = |threads| needs(threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
     match (1..=threads.max(1))
         .rev()
-        .find(|threads| total(*threads) <= budget)
+        .find(|threads| total(*threads).max(FLOOR) <= budget)
     {
         Some(threads) => Ok(threads),
         None => Err(TrainError::BudgetTooSmall {
-            least: total(1),
+            least: total(1).max(FLOOR),
             budget,
             holders: needs(1),
         }

@@ -126,7 +126,7 @@ fn text_columns_are_used_too() {
       b  numeric  442  number  1  4
       c  numeric  423  number  1  4
     shape: 500 rows × 4 columns → 500 × 8 (dense 3, sparse 5), [size] packed
-    plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size]
+    plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size] · pack [size]
     epoch 1/5 in [time]: training loss 0.6931
     epoch 2/5 in [time]: training loss 0.2256 · log loss 0.4690 · AUC 0.8746 · accuracy 0.7547 · f1 0.7111 · precision 0.6154 · recall 0.8421 · brier 0.1585
     "#);

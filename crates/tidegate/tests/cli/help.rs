@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -62,6 +63,16 @@ impl Place {
             .env_remove("SLURM_MEM_PER_NODE")
             .env_remove("SLURM_MEM_PER_CPU")
             .stdin(Stdio::null());
+        // Tests run in the background or under nohup inherit signals that are ignored, and so would the command.
+        // SAFETY: between fork and exec, signal is one of the calls that are allowed.
+        unsafe {
+            command.pre_exec(|| {
+                for number in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+                    libc::signal(number, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
         command
     }
 

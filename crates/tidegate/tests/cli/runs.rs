@@ -33,7 +33,7 @@ fn a_training_as_a_person_sees_it() {
       b  numeric  490  number  1  4  scaled by a sample
       c  numeric  469  number  1  4  scaled by a sample
     shape: about 500 rows × 3 columns → about 500 × 3 (dense 3, sparse 0), [size] packed
-    plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size]
+    plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size] · pack [size]
     epoch 1/5 in [time]: training loss 0.6931
     epoch 2/5 in [time]: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462 · f1 0.8261 · precision 0.8261 · recall 0.8261 · brier 0.1077
     "#);
@@ -61,7 +61,7 @@ fn a_regression_as_a_person_sees_it() {
       b  numeric  490  number  1  4  scaled by a sample
       c  numeric  469  number  1  4  scaled by a sample
     shape: about 500 rows × 3 columns → about 500 × 3 (dense 3, sparse 0), [size] packed
-    plan: [size] of [size]: runtime [size] · data buffers [size]
+    plan: [size] of [size]: runtime [size] · data buffers [size] · pack [size]
     epoch 1/5 in [time]: training loss 0.5107
     epoch 2/5 in [time]: training loss 0.06185 · RMSE 0.8439 · R² 0.8662 · MAE 0.7456 · mape 0.07932
     "#);
@@ -196,6 +196,13 @@ fn one_run_shown() {
       OOM kills  [OOM kills]
       exit code  0
       folder  [dir]/home/runs/[run]
+      MEMORY  PLANNED  AT THE PEAK
+      runtime  [size]  [size]
+      columns  [size]  [size]
+      data buffers  [size]  [size]
+      model  [size]  [size]
+      evaluation  [size]  [size]
+      pack  [size]  [size]
     metrics on 52 rows held out:
       log loss  0.3220  baseline 0.6908
       AUC  0.9280  baseline 0.5000

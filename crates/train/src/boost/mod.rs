@@ -42,7 +42,7 @@ pub use fill::{Rows, fill};
 pub use forest::{Forest, Importance, Tree};
 pub use objective::{Objective, predictions};
 pub use options::{Growth, Options};
-pub use permutation::{PERMUTED_ROWS, Permuted, permutation_bytes, permutation_importance};
+pub use permutation::{PERMUTED_ROWS, Permutation, Permuted, permutation_bytes, permutation_importance};
 pub use plan::{Plan, ROWS, Shape, plan};
 pub use rows::{BLOCK_ROWS, Block, BlockBuffer, Blocks, Resident};
 pub use train::{Outcome, Round, Trained, Training, train};

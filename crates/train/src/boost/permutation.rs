@@ -1,6 +1,6 @@
 //! How much worse a forest gets when a feature is shuffled among the rows held out.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tidegate_memory::Ledger;
 
@@ -22,15 +22,31 @@ pub struct Permuted {
     pub rise: f64,
 }
 
-/// The rise of the held out loss for each feature, in the order of the features; empty without held out rows.
-/// At most [`PERMUTED_ROWS`] rows are taken, evenly from all blocks.
+/// What a forest is judged on, and how.
+pub struct Permutation<'a> {
+    pub blocks: &'a dyn Blocks,
+    pub seed: u64,
+    pub threads: usize,
+    pub ledger: &'a Ledger,
+    /// Set by somebody else to end it.
+    pub stop: &'a AtomicBool,
+}
+
+/// The rise of the held out loss for each feature, in the order of the features; empty without held out rows, `None`
+/// when asked to stop. At most [`PERMUTED_ROWS`] rows are taken, evenly from all blocks. `progress` is told how many
+/// features are done.
 pub fn permutation_importance(
     forest: &Forest,
-    blocks: &dyn Blocks,
-    seed: u64,
-    threads: usize,
-    ledger: &Ledger,
-) -> Result<Vec<Permuted>> {
+    permutation: &Permutation,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Option<Vec<Permuted>>> {
+    let Permutation {
+        blocks,
+        seed,
+        threads,
+        ledger,
+        stop,
+    } = *permutation;
     let bytes = permutation_bytes(blocks, forest.n_outputs());
     let refused = |source| Error::Memory {
         what: "permutation",
@@ -39,26 +55,27 @@ pub fn permutation_importance(
     let _held = ledger.holder("permutation").try_grant(bytes).map_err(refused)?;
     let sample = Sample::read(blocks)?;
     if sample.target.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
     }
     let walks: Vec<Walk> = forest.trees.iter().map(super::forest::Tree::walk).collect();
     let judged = Judged::new(forest, &walks, &sample);
     let (n_features, next) = (forest.features.len(), AtomicUsize::new(0));
-    let work = || {
+    let work = |progress: &mut dyn FnMut(usize)| {
         let mut found = Vec::new();
         loop {
             let feature = next.fetch_add(1, Ordering::Relaxed);
-            if feature >= n_features {
+            if feature >= n_features || stop.load(Ordering::Relaxed) {
                 break found;
             }
+            progress(feature);
             let key = key(seed, feature as u64, Purpose::Permutation);
             found.push((feature, judged.shuffled(feature, key) - judged.loss));
         }
     };
     let mut rises = vec![0.0; n_features];
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut found = work();
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(|| work(&mut |_| {}))).collect();
+        let mut found = work(progress);
         for other in others {
             found.extend(other.join().expect("judging does not panic"));
         }
@@ -66,13 +83,15 @@ pub fn permutation_importance(
             rises[feature] = rise;
         }
     });
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
     let named = forest.features.iter().zip(rises);
-    Ok(named
-        .map(|(feature, rise)| Permuted {
-            feature: feature.name.clone(),
-            rise,
-        })
-        .collect())
+    let permuted = named.map(|(feature, rise)| Permuted {
+        feature: feature.name.clone(),
+        rise,
+    });
+    Ok(Some(permuted.collect()))
 }
 
 /// What it holds: the sample, its margins, and a buffer to read blocks into.

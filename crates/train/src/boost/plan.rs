@@ -61,6 +61,7 @@ pub struct Plan {
 /// The holder of the rows, which belongs to whoever makes the [`Blocks`](super::Blocks).
 pub const ROWS: &str = "rows";
 pub(super) const BUFFERS: &str = "block buffers";
+pub(super) const PAGES: &str = "file pages";
 pub(super) const STATE: &str = "row state";
 pub(super) const HISTOGRAMS: &str = "histograms";
 pub(super) const TREES: &str = "trees";
@@ -74,6 +75,11 @@ impl Plan {
     /// What all rows would take in memory.
     pub fn bytes_of_all_rows(&self) -> u64 {
         rows_bytes(self.shape.n_rows, self.shape.n_features)
+    }
+
+    /// What the largest block of rows takes.
+    pub fn block_bytes(&self) -> u64 {
+        rows_bytes(self.shape.largest_block(), self.shape.n_features)
     }
 
     /// What a holder is planned to take.
@@ -193,14 +199,16 @@ impl Plan {
                 0
             }
         };
-        let buffers = streamed(self.resident_blocks, rows_bytes(block_rows, n_features))
-            + streamed(self.resident_states, state(block_rows, 1))
-            + (threads * block_rows * size_of::<u16>()) as u64;
+        // What is read or written on the way is in the page cache for that time, too, and the kernel counts it.
+        let pages = streamed(self.resident_blocks, rows_bytes(block_rows, n_features))
+            + streamed(self.resident_states, state(block_rows, 1));
+        let buffers = pages + (threads * block_rows * size_of::<u16>()) as u64;
         let histograms =
             Histograms::bytes(self.histograms, n_bins) + threads as u64 * Packed::bytes(self.packed, n_bins);
         self.holders = vec![
             (ROWS.into(), rows_bytes(rows_of(self.resident_blocks), n_features)),
             (BUFFERS.into(), buffers),
+            (PAGES.into(), pages),
             (
                 STATE.into(),
                 state(rows_of(self.resident_states), self.resident_states) + n_blocks as u64 * BLOCK_BYTES,

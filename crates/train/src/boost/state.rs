@@ -176,7 +176,7 @@ impl States {
     }
 
     fn place_bytes(&self) -> u64 {
-        BlockState::bytes(self.block_rows, self.n_outputs, self.n_nodes).next_multiple_of(4096)
+        BlockState::bytes(self.block_rows, self.n_outputs, self.n_nodes).next_multiple_of(PAGE_BYTES)
     }
 
     fn places(&self, block: usize, n_rows: usize) -> Places {
@@ -199,6 +199,9 @@ struct Places {
     order: u64,
     ranges: u64,
 }
+
+/// Pages are dropped whole; no machine of ours has larger ones.
+const PAGE_BYTES: u64 = 64 << 10;
 
 /// A file without a name: it is gone when the training is, however that ends.
 #[derive(Debug)]
@@ -224,7 +227,12 @@ impl Scratch {
             .open(&path);
         let file = open.and_then(|file| std::fs::remove_file(&path).map(|()| file));
         match file {
-            Ok(file) => Ok(Scratch { file, path }),
+            Ok(file) => {
+                // Nothing is read that was not asked for: it would stay in the page cache and count.
+                // SAFETY: advice on an open descriptor touches no memory of ours.
+                unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+                Ok(Scratch { file, path })
+            }
             Err(source) => Err(Error::Write { path, source }),
         }
     }
@@ -250,11 +258,12 @@ impl Scratch {
 
     /// Best effort: a file system that knows no advice keeps its pages, and the kernel takes them when needed.
     fn advise(&self, place: &Range<u64>, advice: Advice) {
-        let (fd, offset, len) = (
-            self.file.as_raw_fd(),
-            place.start as i64,
-            (place.end - place.start) as i64,
+        // Whole pages: a part of one would stay.
+        let (start, end) = (
+            place.start / PAGE_BYTES * PAGE_BYTES,
+            place.end.next_multiple_of(PAGE_BYTES),
         );
+        let (fd, offset, len) = (self.file.as_raw_fd(), start as i64, (end - start) as i64);
         const WAIT: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
             | libc::SYNC_FILE_RANGE_WRITE
             | libc::SYNC_FILE_RANGE_WAIT_AFTER;

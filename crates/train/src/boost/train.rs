@@ -11,7 +11,7 @@ use super::forest::{Forest, Walk};
 use super::histogram::{Histograms, Packed};
 use super::objective::{Losses, Quantiser};
 use super::pass::{Halt, Site, Worker, pass};
-use super::plan::{BUFFERS, EVALUATION, HISTOGRAMS, Plan, STATE, TREES};
+use super::plan::{BUFFERS, EVALUATION, HISTOGRAMS, PAGES, Plan, STATE, TREES};
 use super::rows::{BlockBuffer, Blocks};
 use super::split::Rules;
 use super::start::{Facts, facts};
@@ -87,7 +87,7 @@ pub fn train(
             .map(Grant::pin)
             .map_err(|source| Error::Memory { what: name, source })
     };
-    let holders = [BUFFERS, STATE, HISTOGRAMS, TREES, EVALUATION];
+    let holders = [BUFFERS, PAGES, STATE, HISTOGRAMS, TREES, EVALUATION];
     let _held = holders.into_iter().map(granted).collect::<Result<Vec<Grant>>>()?;
     let n_outputs = training.options.objective.n_outputs();
     let n_nodes = grow::max_nodes(training.options);

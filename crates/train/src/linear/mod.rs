@@ -27,8 +27,8 @@ mod tests;
 mod train;
 
 pub use loss::{ClassWeights, Loss};
-pub use plan::{FULL_WIDTH, Plan, plan, plan_for};
-pub(crate) use plan::{THREAD_BYTES, fit};
+pub(crate) use plan::fit;
+pub use plan::{FULL_WIDTH, Plan, RUNTIME, THREAD_BYTES, plan, plan_for};
 pub use train::{Options, Outcome, train};
 
 use tidegate_data::Table;

@@ -1,7 +1,9 @@
 //! Boosted trees learn what is there to be learned, as well as the reference does.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tidegate_memory::Ledger;
-use tidegate_train::boost::{self, FeatureBins, Forest, Growth, Objective, Options, Trained};
+use tidegate_train::boost::{self, FeatureBins, Forest, Growth, Objective, Options, Permutation, Trained};
 
 use crate::boost_data::{Kind, Problem, ROOMY, done, problem, run};
 use crate::tables::uniform;
@@ -242,10 +244,26 @@ fn shuffling_tells_what_counts() {
         let trained = problem.fit(&Options::new(problem.objective));
         let (features, ledger) = (problem.features(255), Ledger::new(ROOMY));
         let rows = problem.resident(&features, 1000, &Ledger::new(ROOMY));
-        let found =
-            |threads| boost::permutation_importance(&trained.forest, &rows, 7, threads, &ledger).unwrap();
-        let rises: Vec<f64> = found(2).iter().map(|feature| feature.rise).collect();
+        let stop = AtomicBool::new(false);
+        let mut n_told = 0;
+        let mut found = |threads| {
+            let permutation = Permutation {
+                blocks: &rows,
+                seed: 7,
+                threads,
+                ledger: &ledger,
+                stop: &stop,
+            };
+            boost::permutation_importance(&trained.forest, &permutation, &mut |_| n_told += 1).unwrap()
+        };
+        let rises: Vec<f64> = found(2).unwrap().iter().map(|feature| feature.rise).collect();
         assert_eq!(found(1), found(3));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(found(2), None);
+        assert!(
+            n_told >= features.len(),
+            "one thread alone tells of every feature"
+        );
         assert_eq!(ledger.used(), 0);
         // x0 counts most; x5 and x6 are noise.
         assert!((1..8).all(|j| rises[j] < rises[0]), "{rises:?}");

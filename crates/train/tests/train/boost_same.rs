@@ -82,9 +82,9 @@ fn threads_and_budget_do_not_change_a_bit() {
                 Err(tidegate_train::Error::BudgetTooSmall { least, .. }) => least,
                 found => panic!("{found:?}"),
             };
-            // All of the steps once, and the ends with other numbers of threads.
-            for step in (0..=8).step_by(if threads == 2 { 1 } else { 8 }) {
-                let budget = least + (roomy.total() - least) * step / 8;
+            // All of the steps, and the ends with more threads.
+            for step in (0..=16).step_by(if threads < 3 { 1 } else { 16 }) {
+                let budget = least + (roomy.total() - least) * step / 16;
                 let plan = boost::plan(&ready.shape, &options, threads, budget).unwrap();
                 assert!(plan.total() <= budget);
                 seen.push((plan.resident_blocks, plan.resident_states, plan.histograms));

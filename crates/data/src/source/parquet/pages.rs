@@ -24,9 +24,9 @@ const HEADER_BYTES: usize = 1 << 10;
 /// A header beyond this is none.
 const LONGEST_HEADER: usize = 16 << 20;
 
-/// A quarter more for what the allocator keeps of pages given back, which come in all sizes: with 22 columns of a file
-/// by pyarrow the peak grew by 30 MB where pages and rows made 24 MB.
-pub(super) const KEPT_BY_ALLOCATOR: u64 = 4;
+/// A sixteenth more for what the allocator keeps of small pages given back, which come in all sizes; large ones it maps
+/// and unmaps.
+pub(super) const KEPT_BY_ALLOCATOR: u64 = 16;
 
 /// A file and the memory to read it in.
 pub(super) struct PageFile {

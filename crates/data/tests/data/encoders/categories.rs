@@ -52,7 +52,8 @@ fn add(table: &mut CategoryTable, rows: &[Row]) {
     let keys: Vec<u64> = rows.iter().map(|row| key(&row.name)).collect();
     let folds: Vec<u8> = rows.iter().map(|row| row.fold).collect();
     let targets: Vec<f64> = rows.iter().map(|row| row.target).collect();
-    let most = table.would_need(rows.len());
+    let texts = rows.iter().map(|row| row.name.len()).sum();
+    let most = table.would_need(rows.len(), texts);
     table.add_rows(&keys, &folds, &targets, |row| rows[row].name.as_bytes());
     assert!(table.bytes() <= most, "{} bytes, {most} foreseen", table.bytes());
 }
