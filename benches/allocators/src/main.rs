@@ -17,7 +17,7 @@ static ALLOCATOR: Counting<choice::Chosen> = Counting::over(choice::Chosen);
 const RUNS: u32 = 5;
 
 /// An allocator with settings: its label, and the environment that its process starts with.
-const VARIANTS: [(&str, &[(&str, &str)]); 9] = [
+const VARIANTS: [(&str, &[(&str, &str)]); 10] = [
     ("glibc", &[("ALLOCATOR", "system")]),
     ("glibc, 2 arenas", &[("ALLOCATOR", "system"), ("ARENAS", "2")]),
     ("glibc, 1 arena", &[("ALLOCATOR", "system"), ("ARENAS", "1")]),
@@ -31,6 +31,15 @@ const VARIANTS: [(&str, &[(&str, &str)]); 9] = [
             ("ALLOCATOR", "system"),
             ("ARENAS", "2"),
             ("MMAP", "1048576"),
+            ("TRIM", "1048576"),
+        ],
+    ),
+    (
+        "glibc, 2 arenas, mmap from 128 KiB",
+        &[
+            ("ALLOCATOR", "system"),
+            ("ARENAS", "2"),
+            ("MMAP", "131072"),
             ("TRIM", "1048576"),
         ],
     ),

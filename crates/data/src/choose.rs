@@ -223,14 +223,22 @@ impl Candidate<'_> {
             }
             (_, Values::Numbers { moments, quantiles }) => {
                 let asked = options.scale.is_some() || options.impute.is_some() || options.clip.is_some();
-                if purpose == Purpose::Trees && !asked {
-                    return (Some(Encoder::Keep), None, why);
-                }
-                let number = Number::fit(&self.number_options(), moments, quantiles, self.fit.missing);
+                let flagged = options.flag_missing == Some(true);
+                let number = match purpose {
+                    Purpose::Trees if !asked && !flagged => return (Some(Encoder::Keep), None, why),
+                    // A flag beside the values, which stay as they are, the missing ones too.
+                    Purpose::Trees if !asked => NumberOptions {
+                        scale: ScaleBy::Keep,
+                        impute: Fill::Leave,
+                        ..self.number_options()
+                    },
+                    _ => self.number_options(),
+                };
+                let number = Number::fit(&number, moments, quantiles, self.fit.missing);
                 (
                     Some(Encoder::Number(number)),
                     None,
-                    if asked { "as asked".into() } else { why },
+                    if asked || flagged { "as asked".into() } else { why },
                 )
             }
         }
@@ -246,23 +254,29 @@ impl Candidate<'_> {
             let groups = table.len();
             format!("{distinct:.0} categories share {groups} groups: more would not fit the encoders' memory")
         };
+        // Whoever says how many dummies there may be gets so many, and one for all others.
+        let capped = self.options.max.filter(|max| *max < table.len());
         match purpose {
             Purpose::Linear
-                if table.is_exact() && table.len() <= self.options.max.unwrap_or(MOST_DUMMIES) =>
+                if table.is_exact() && (capped.is_some() || table.len() <= self.most_dummies()) =>
             {
                 let dummy = Dummy::fit(table, &self.dummy_options());
-                (
-                    Some(Encoder::Dummy(dummy)),
-                    None,
-                    "few categories: a column for each".into(),
-                )
+                let why = match capped {
+                    Some(max) => {
+                        let n = table.len();
+                        format!("as asked: a column for each of the {max} most frequent of {n} categories")
+                    }
+                    None => "few categories: a column for each".into(),
+                };
+                (Some(Encoder::Dummy(dummy)), None, why)
             }
             Purpose::Linear => {
-                let hashed = self.hashed();
-                let why = format!(
-                    "over {MOST_DUMMIES} categories: hashed into 2^{} places",
-                    hashed.bits
-                );
+                let (hashed, most) = (self.hashed(), self.most_dummies());
+                let many = match table.is_exact() || distinct > most as f64 {
+                    true => format!("over {most} categories"),
+                    false => format!("{distinct:.0} categories do not fit the encoders' memory"),
+                };
+                let why = format!("{many}: hashed into 2^{} places", hashed.bits);
                 (Some(Encoder::Hash(hashed)), None, why)
             }
             Purpose::Trees if table.is_exact() && table.len() <= MOST_PLACES => {
@@ -308,10 +322,14 @@ impl Candidate<'_> {
         }
     }
 
+    fn most_dummies(&self) -> usize {
+        self.options.max.unwrap_or(MOST_DUMMIES)
+    }
+
     fn dummy_options(&self) -> DummyOptions {
         let (options, defaults) = (self.options, DummyOptions::default());
         DummyOptions {
-            max: options.max.unwrap_or(MOST_DUMMIES),
+            max: self.most_dummies(),
             share: options.share.unwrap_or(defaults.share),
             least: options.least.unwrap_or(defaults.least),
             drop_one: options.drop_one.unwrap_or(defaults.drop_one),

@@ -50,6 +50,9 @@ pub struct Chunk {
     grant: Grant,
 }
 
+/// A number that is not one, because something else stood in its place: missing like any other NaN, but one can tell.
+const BROKEN: f64 = f64::from_bits(0x7ff8_0000_0000_0001);
+
 /// The cells of a column.
 pub struct Column {
     pub name: String,
@@ -182,6 +185,14 @@ impl Chunk {
         }
     }
 
+    /// Whether something stood in the place of a number that is none.
+    pub(crate) fn is_broken(&self, column: usize, row: usize) -> bool {
+        match &self.columns[column].cells {
+            Cells::Numbers(cells) => cells[row].to_bits() == BROKEN.to_bits(),
+            Cells::Texts(_) => false,
+        }
+    }
+
     /// The bytes of all texts of a column.
     pub(crate) fn text_bytes(&self, column: usize) -> usize {
         match &self.columns[column].cells {
@@ -250,7 +261,9 @@ impl Chunk {
                     target.count_broken(&value.to_string());
                 }
             }
-            Cells::Texts(cells) if value.is_nan() => cells.push(NO_TEXT),
+            Cells::Texts(cells) if value.is_nan() || self.missing_numbers.contains(&value) => {
+                cells.push(NO_TEXT)
+            }
             Cells::Texts(cells) => {
                 use std::io::Write;
                 let start = self.texts.len();
@@ -356,7 +369,7 @@ impl Column {
             if cell.is_infinite() {
                 self.broken += 1;
                 self.first_broken.get_or_insert_with(|| (row, cell.to_string()));
-                *cell = f64::NAN;
+                *cell = BROKEN;
             }
         }
     }
@@ -381,6 +394,11 @@ impl Column {
                 Cells::Texts(cells) => cells.len(),
             };
             self.first_broken = Some((row - 1, shown(value)));
+        }
+        if let Cells::Numbers(cells) = &mut self.cells
+            && let Some(cell) = cells.last_mut()
+        {
+            *cell = BROKEN;
         }
     }
 }

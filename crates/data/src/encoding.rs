@@ -14,7 +14,7 @@ use crate::role::Role;
 use crate::sketch::Quantiles;
 use crate::table::TableColumn;
 use crate::target::{Target, Task};
-use crate::{Batch, Error, FeatureOptions, Result, Table};
+use crate::{Batch, Error, FeatureOptions, Result, RowCounts, Table};
 
 /// A dense value as trees see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,8 +38,8 @@ pub struct EncodingPlan {
     pub complete: bool,
     /// Training rows of each class, of a target of classes; empty where they were not counted.
     pub classes: Vec<u64>,
-    /// Rows of the table that are held out, where they were counted.
-    pub held_out: Option<u64>,
+    /// What became of all rows, where the encoders were fitted on them.
+    pub counts: Option<RowCounts>,
     pub width: Width,
     pub bytes_per_row: f64,
     /// For trees: every dense value, in order.
@@ -51,7 +51,7 @@ impl EncodingPlan {
     pub fn shape(&self) -> String {
         let rows = match (self.rows, self.complete) {
             (Some(rows), true) => thousands(rows),
-            (Some(rows), false) => format!("about {}", thousands(rows)),
+            (Some(rows), false) => format!("about {}", thousands(rounded(rows))),
             (None, _) => "unknown".into(),
         };
         let packed = self.rows.map_or(String::new(), |rows| {
@@ -66,6 +66,12 @@ impl EncodingPlan {
             thousands(self.width.sparse as u64),
         )
     }
+}
+
+/// A guess to three digits: more would be made up.
+fn rounded(n: u64) -> u64 {
+    let step = 10_u64.pow(n.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    (n + step / 2) / step * step
 }
 
 /// `1234567` as `1,234,567`.
@@ -209,7 +215,7 @@ impl Table {
             rows: Some(fitted.counts.rows),
             complete: true,
             classes: fitted.classes,
-            held_out: Some(fitted.counts.held_out),
+            counts: Some(std::mem::take(&mut fitted.counts)),
             width,
             bytes_per_row: packed_bytes(purpose, width, self.encoders.sparse_values()),
             cuts,
@@ -281,7 +287,7 @@ impl Table {
             rows: self.source.rows_guess(),
             complete: false,
             classes: Vec::new(),
-            held_out: None,
+            counts: None,
             width: self.encoders.width(),
             cuts: Vec::new(),
         }

@@ -91,6 +91,9 @@ pub enum Error {
     },
     #[error("{}: the target {column:?} has no value in any row", path.display())]
     TargetMissing { path: PathBuf, column: String },
+    /// Which rows were asked for, as `meets --where "age > 30"`.
+    #[error("{}: no row {which}", path.display())]
+    NoRowUsed { path: PathBuf, which: String },
     #[error("{}: the target {column:?} has only one value, {value:?}", path.display())]
     TargetConstant {
         path: PathBuf,
@@ -242,6 +245,13 @@ pub enum Error {
         at: usize,
         what: String,
     },
+    #[error("the condition compares {column:?} with {compared_with}, and {column:?} holds {holds}")]
+    OtherKind {
+        column: String,
+        compared_with: String,
+        holds: &'static str,
+        such_as: &'static str,
+    },
     #[error(transparent)]
     NoPack(#[from] crate::PackProblem),
 }
@@ -315,6 +325,8 @@ impl Error {
                 format!("the columns are {}{meant}", quoted(found))
             }
             Error::TargetMissing { .. } => "choose another --target".into(),
+            Error::NoRowUsed { .. } => "ask for other rows with --where, or for more with --sample".into(),
+            Error::OtherKind { such_as, .. } => format!("compare it with {such_as}, or ask whether it is null"),
             Error::TargetConstant { .. } => {
                 "there is nothing to learn: choose another --target, or check how the file was filtered"
                     .into()
@@ -450,6 +462,7 @@ impl Error {
                 | Error::QueryNeeded { .. }
                 | Error::ColumnType { .. }
                 | Error::Condition { .. }
+                | Error::OtherKind { .. }
         )
     }
 }
@@ -475,10 +488,11 @@ impl Fault {
                     "convert the file (iconv -f latin1 -t utf-8), or leave such rows out: --bad-rows skip"
                 }
                 Fault::OtherValue { value, known, .. } if !(is_number(value) && known.iter().all(|known| is_number(known))) => {
-                    "mend the value, or leave such rows out: --bad-rows skip"
+                    "for more than two values say --task multiclass; or mend the value, or leave such rows out: --bad-rows skip"
                 }
                 Fault::OtherValue { .. } => {
-                    "if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip"
+                    "for more than two values say --task multiclass, for a number to predict --task regression; \
+                     to leave such rows out: --bad-rows skip"
                 }
                 Fault::Blob { .. } => "leave the column out of the query, or make text of it: CAST(x AS TEXT)",
                 Fault::Json { .. } => "mend the line, or leave such rows out: --bad-rows skip",

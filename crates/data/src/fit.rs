@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use tidegate_memory::{Grant, Ledger};
+use tidegate_memory::{Grant, Ledger, Refused};
 
 use crate::chunk::{Chunk, Read};
 use crate::encode::{Text, TextOptions, TextScratch, Weigh};
@@ -15,7 +15,7 @@ use crate::sketch::{CategoryTable, Distinct, Documents, Moments, Quantiles, Shap
 use crate::source::{Place, Position};
 use crate::table::TableColumn;
 use crate::target::{Target, Task};
-use crate::{Holdout, Result, Role, RowCounts, Table};
+use crate::{Error, Holdout, Result, Role, RowCounts, Table};
 
 /// How to fit.
 #[derive(Debug, Clone, Copy)]
@@ -152,6 +152,19 @@ impl Table {
         progress: &mut Progress,
     ) -> Result<Option<Fitted>> {
         let mut grant = ledger.holder("encoders").try_grant(0)?;
+        // Training has all its columns.
+        let columns: Vec<usize> = self.feature_columns.iter().flatten().copied().collect();
+        // Counts of tokens are as large as was asked, whatever the data: they are granted before they are made. Of one
+        // column after the other they become weights, which take as much.
+        let mut weights = 0;
+        for (wish, column) in wishes.iter().zip(&columns) {
+            let counts = wish.documents_bytes();
+            let more = counts.saturating_sub(weights);
+            weights += more;
+            grant
+                .try_grow(counts + more)
+                .map_err(|refused| no_room_for_tokens(refused, &self.reading.wanted[*column].name))?;
+        }
         let many = |wish: &&Wish| matches!(wish, Wish::Categories { few: false, .. });
         let few = wishes
             .iter()
@@ -176,8 +189,6 @@ impl Table {
             grant: None,
         };
         let mut stopped = false;
-        // Training has all its columns.
-        let columns: Vec<usize> = self.feature_columns.iter().flatten().copied().collect();
         self.chunks(
             &self.reading,
             options.threads,
@@ -189,8 +200,8 @@ impl Table {
                 let fits = fitted.columns.iter().zip(&columns);
                 let needed =
                     |(fit, column): (&ColumnFit, &usize)| fit.would_need(rows, chunk.text_bytes(*column));
-                let needed: usize = fits.map(needed).sum();
-                grant.try_grow((needed as u64).saturating_sub(grant.bytes()))?;
+                let needed = weights + fits.map(needed).sum::<usize>() as u64;
+                grant.try_grow(needed.saturating_sub(grant.bytes()))?;
                 fitted.take_in(chunk, piece, &columns, place, options.seed);
                 let next = progress(place.end(), fitted.counts.rows);
                 stopped = next.is_break();
@@ -200,8 +211,8 @@ impl Table {
         if stopped {
             return Ok(None);
         }
-        let held: usize = fitted.columns.iter().map(ColumnFit::bytes).sum();
-        grant.shrink(grant.bytes().saturating_sub(held as u64));
+        let held = weights + fitted.columns.iter().map(ColumnFit::bytes).sum::<usize>() as u64;
+        grant.shrink(grant.bytes().saturating_sub(held));
         fitted.grant = Some(grant);
         Ok(Some(fitted))
     }
@@ -351,7 +362,28 @@ impl Fitted {
     }
 }
 
+/// The refusal in the name of the column, for it can be asked to need less.
+fn no_room_for_tokens(mut refused: Refused, column: &str) -> Error {
+    let (Refused::TooLarge { holder, .. }
+    | Refused::Exhausted { holder, .. }
+    | Refused::Deadlock { holder, .. }
+    | Refused::Closed { holder, .. }) = &mut refused;
+    *holder = format!("column {column:?}");
+    Error::Memory {
+        what: "the counts of tokens (fewer bits and weight = \"tf\" need less)",
+        source: Box::new(refused),
+    }
+}
+
 impl Wish {
+    /// What the counts of its tokens take.
+    fn documents_bytes(&self) -> u64 {
+        match self {
+            Wish::Texts(options) if options.weigh == Weigh::Rarity => Documents::bytes_needed(options.bits),
+            _ => 0,
+        }
+    }
+
     fn start(&self, target: &Target, table_bytes: usize) -> ColumnFit {
         let values = match self {
             Wish::Numbers { .. } => Values::Numbers {

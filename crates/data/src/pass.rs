@@ -404,10 +404,11 @@ impl Table {
             selected.rows = (0..chunk.n_rows() as u32).collect();
             return Ok(selected);
         };
-        let broken = &chunk.columns[target];
-        if let (BadRows::Fail, Some((row, value))) = (self.reading.bad_rows, &broken.first_broken) {
-            return Err(self.bad_target(place, chunk.lines[*row], value));
-        }
+        // The text of a broken target, where the chunk has kept it.
+        let broken_value = |row| match &chunk.columns[target].first_broken {
+            Some((first, value)) if *first == row => value.clone(),
+            _ => "…".into(),
+        };
         let mut asked: Vec<u32> = Vec::new();
         if self.filter.is_none() {
             asked.extend(0..chunk.n_rows() as u32);
@@ -419,7 +420,6 @@ impl Table {
         selected.rows.reserve_exact(chunk.n_rows());
         selected.targets.reserve_exact(chunk.n_rows());
         selected.held_out.reserve_exact(chunk.n_rows());
-        let mut missing = 0;
         for row in asked.iter().map(|row| *row as usize) {
             let line = chunk.lines[row];
             match self.encoders.target.value(chunk, target, row) {
@@ -430,7 +430,15 @@ impl Table {
                     selected.held_out.push(held_out);
                     counts.held_out += u64::from(held_out);
                 }
-                TargetValue::Missing => missing += 1,
+                TargetValue::Missing if chunk.is_broken(target, row) => {
+                    let value = broken_value(row);
+                    if self.reading.bad_rows == BadRows::Fail {
+                        return Err(self.bad_target(place, line, &value));
+                    }
+                    counts.bad += 1;
+                    counts.first_bad.get_or_insert((line, self.target_fault(&value)));
+                }
+                TargetValue::Missing => counts.without_target += 1,
                 TargetValue::Other => {
                     let value = match chunk.text(target, row) {
                         Some(text) => shown(&String::from_utf8_lossy(text)),
@@ -444,15 +452,7 @@ impl Table {
                 }
             }
         }
-        // What is not a number reads as missing; the chunk knows how many there were.
-        if let Some((row, value)) = &broken.first_broken {
-            let fault = self.target_fault(value);
-            counts.first_bad.get_or_insert((chunk.lines[*row], fault));
-        }
         counts.rows = selected.rows.len() as u64;
-        counts.bad += broken.broken;
-        // Broken ones may be among the rows that were not asked for.
-        counts.without_target += u64::saturating_sub(missing, broken.broken);
         Ok(selected)
     }
 

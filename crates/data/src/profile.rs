@@ -20,15 +20,15 @@ use crate::{Compression, Error, Fault, Input, Result};
 const PLACES: u64 = 32;
 const PLACE_BYTES: usize = 64 << 10;
 /// What a look at a column takes: its name, its first values in a few dialects, what is remembered of it.
-const COLUMN_BYTES: u64 = 1024;
+pub(crate) const COLUMN_BYTES: u64 = 1024;
 /// What a value takes among those of its column, with room to grow.
-const VALUE_BYTES: u64 = 5;
+pub(crate) const VALUE_BYTES: u64 = 5;
 /// Distinct values remembered of each column: enough to tell one, two and many.
 const DISTINCT: usize = 3;
 /// Texts remembered to tell the format of dates.
 const DATES: usize = 100;
 /// Distinct values counted of each column.
-const COUNTED: usize = 4096;
+pub(crate) const COUNTED: usize = 4096;
 
 /// What a sample of a table says about it.
 #[derive(Debug, Clone, PartialEq)]

@@ -29,6 +29,8 @@ pub struct Explained {
     pub epochs: u32,
     pub early_stop: Option<EarlyStop>,
     pub metrics: Vec<Metric>,
+    /// Of a model judged by folds: each metric, its mean and how much it differs.
+    pub over_folds: Vec<(String, f64, f64)>,
     /// The columns of the table, the most important first.
     pub columns: Vec<ColumnImportance>,
     /// What encoding made of them, likewise; the weights of classes one by one.
@@ -98,6 +100,7 @@ pub fn explain_model(folder: &Path) -> Result<Explained> {
         kind: model.learned.kind().into(),
         task: encoders.target.task(),
         target: encoders.target_column.clone(),
+        over_folds: report.over_folds(),
         classes: report.classes,
         rows: report.rows,
         epochs: report.epochs,

@@ -173,6 +173,11 @@ impl Job {
                 "name a file, a folder or a pattern",
             );
         }
+        for (column, options) in &self.features {
+            if let Err(wrong) = options.check(column) {
+                return usage(wrong.to_string(), &wrong.hint);
+            }
+        }
         self.source_options()?;
         self.table_options()?;
         for path in &data.paths {

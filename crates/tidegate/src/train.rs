@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tidegate_memory::{Budget, resolve};
 use tidegate_runs::{NewRun, Outcome, Run, Status};
-use tidegate_train::{Report, sweep};
+use tidegate_train::{Report, present, sweep};
 use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
 
 use crate::job::{check_path, is_url};
@@ -41,7 +41,7 @@ pub fn resume(session: &Session, reference: &str, watch: &mut dyn FnMut(&Budget,
             hint: "a run that was stopped or failed can be taken up".into(),
         });
     }
-    if !dir.checkpoint().exists() {
+    if !present(&dir.checkpoint()).exists() {
         return Err(Error::NoCheckpoint { run: run.id });
     }
     job.check()?;

@@ -42,13 +42,13 @@ pub enum Task {
     },
 }
 
-/// What the program itself takes before it starts a thread, with what the kernel keeps for it: 2 to 2.5 MB were
+/// What the program itself takes before it starts a thread, with what the kernel keeps for it: 1 to 2.5 MB were
 /// measured. A fixed figure, so that plans do not depend on the moment.
-const PROGRAM: u64 = 3_500_000;
+const PROGRAM: u64 = 2_200_000;
 /// What is resident of the program's file: 10.5 to 11 MB were measured.
 const CODE: u64 = 11_000_000;
 /// What it grows by from its start, where it starts larger than usual.
-const PROGRAM_GROWTH: u64 = 2_000_000;
+const PROGRAM_GROWTH: u64 = 1_400_000;
 /// Below this a worker could not even say that the budget is too small: the kernel would kill it first. Every
 /// plan needs more, the runtime and three blocks of text alone.
 const FLOOR: u64 = 20_000_000;

@@ -34,6 +34,10 @@ pub enum Error {
     },
     #[error("the class weights do not fit a target of {classes} classes")]
     ClassWeights { classes: usize },
+    #[error("{rows} rows have a target that is neither a finite number nor one of the classes")]
+    ImpossibleTargets { rows: u64 },
+    #[error("no row is left to train on: all are held out")]
+    NothingToTrainOn,
     #[error("the loss is no longer a finite number in epoch {epoch}")]
     Diverged { epoch: u32 },
     #[error("{}: cannot be written", path.display())]
@@ -84,6 +88,8 @@ impl Error {
             Error::ClassWeights { .. } => {
                 Some("give one weight for each value of the target, none below 0 and not all 0".into())
             }
+            Error::ImpossibleTargets { .. } => Some("check the values of the target column".into()),
+            Error::NothingToTrainOn => Some("hold fewer rows out, or give more rows".into()),
             Error::Diverged { .. } => Some("check the data for extreme values".into()),
             Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some disk space, or choose another place".into())

@@ -24,4 +24,4 @@ pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
 pub use model::{Learned, Model};
 pub use predict::{PredictOptions, PredictedRows, Prediction, predict, predict_plan};
 pub use report::{BrokenValues, EarlyStop, FeatureImportance, Report, RowReport};
-pub use write::sweep;
+pub use write::{present, sweep};

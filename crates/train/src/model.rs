@@ -79,10 +79,8 @@ impl Learned {
         match self {
             Learned::Linear(linear) => write_linear(linear, new),
             Learned::Boost(forest) => {
-                let json = serde_json::to_vec(forest).expect("plain data serializes");
-                new.write(FOREST, &json)?;
-                let json = serde_json::to_vec(&to_xgboost(forest)).expect("plain data serializes");
-                new.write("xgboost.json", &json)
+                new.write_json(FOREST, forest)?;
+                new.write_json("xgboost.json", &to_xgboost(forest))
             }
         }
     }

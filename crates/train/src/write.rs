@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use tidegate_data::pack::WriteBehind;
 
 use crate::{Error, Result};
@@ -43,7 +44,7 @@ pub(crate) fn replace_folder(folder: &Path, fill: impl FnOnce(&Folder) -> Result
 }
 
 /// `folder`, or what [`replace_folder`] had put aside when it was killed between its two renames.
-pub(crate) fn present(folder: &Path) -> PathBuf {
+pub fn present(folder: &Path) -> PathBuf {
     let old = sibling(folder, "old");
     if !folder.exists() && old.exists() {
         old
@@ -68,6 +69,15 @@ pub(crate) struct Folder {
 impl Folder {
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.write_with(name, |file| file.write_all(bytes))
+    }
+
+    /// A value as JSON, written as it is made.
+    pub(crate) fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        self.write_with(name, |file| {
+            let mut buffered = io::BufWriter::new(file);
+            serde_json::to_writer(&mut buffered, value)?;
+            buffered.flush()
+        })
     }
 
     /// A file that is written piece by piece.

@@ -8,7 +8,7 @@ use tidegate_memory::Ledger;
 use super::blocks::{BlockReader, Cutter, TextBuffer};
 use super::dialect::first_row;
 use super::rows::{RowSink, walk_rows};
-use super::{Dialect, DialectOptions};
+use super::{Dialect, DialectOptions, PADDING};
 use crate::chunk::{Chunk, Read};
 use crate::profile::{ColumnProfile, Look, Profile, look_at_csv, name_columns};
 use crate::source::{Kind, Part, Piece, PieceSize, Pieces, Place, Position, Reading, SourceColumn};
@@ -299,14 +299,41 @@ impl Rows<'_> {
     /// The column that holds the first byte of `row` which is not UTF-8.
     #[cold]
     fn not_utf8(&self, row: &[u8]) -> Option<Fault> {
-        let error = std::str::from_utf8(row).err()?;
-        let separators =
-            memchr::memchr_iter(self.part.shape.dialect.delimiter, &row[..error.valid_up_to()]).count();
-        let column = self.part.columns().get(separators);
+        let broken = std::str::from_utf8(row).err()?.valid_up_to();
+        let column = self
+            .part
+            .columns()
+            .get(field_at(row, broken, &self.part.shape.dialect));
         Some(Fault::NotUtf8 {
             column: column.map(|column| column.name.clone()).unwrap_or_default(),
         })
     }
+}
+
+/// The field of a row in which a byte stands. Separators inside quotes do not count.
+#[cold]
+fn field_at(row: &[u8], byte: usize, dialect: &Dialect) -> usize {
+    struct Before {
+        address: usize,
+        field: usize,
+    }
+    impl RowSink for Before {
+        fn begin_row(&mut self, _line: u64) {}
+        fn field(&mut self, column: usize, bytes: &[u8]) {
+            if bytes.as_ptr() as usize <= self.address {
+                self.field = column;
+            }
+        }
+        fn end_row(&mut self, _fields: usize, _row: &[u8]) {}
+    }
+    let mut padded = row.to_vec();
+    padded.resize(row.len() + PADDING, 0);
+    let mut before = Before {
+        address: padded.as_ptr() as usize + byte,
+        field: 0,
+    };
+    walk_rows(&padded, row.len(), 1, dialect, &mut before);
+    before.field
 }
 
 impl RowSink for Rows<'_> {
@@ -341,5 +368,24 @@ impl RowSink for Rows<'_> {
             return self.bad_row(fault);
         }
         self.chunk.end_row(self.line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_inside_quotes_part_no_fields() {
+        let field = |row: &[u8]| {
+            let byte = row.iter().position(|byte| *byte == 0xff).unwrap();
+            field_at(row, byte, &Dialect::default())
+        };
+        assert_eq!(field(b"\xff,b,1"), 0);
+        assert_eq!(field(b"a,\xff,1"), 1);
+        assert_eq!(field(b"\"r,s\",\xff,1"), 1);
+        assert_eq!(field(b"\"r,\n\"\",s\",\"x,\xff\",1"), 1);
+        assert_eq!(field(b"a,\"r,s\"\xff,1\r"), 1);
+        assert_eq!(field(b"a,b,\xff"), 2);
     }
 }

@@ -73,9 +73,14 @@ fn time_cuts(time: &Time, quantiles: &Quantiles) -> Vec<Vec<f32>> {
                 cuts.push(even(64, -1.0, 1.0));
             }
             (false, Some(_)) => {
-                let between = |i: usize| ((i as f64 + 0.5) / range) as f32;
-                let most = (range as usize).min(MOST_CUTS);
-                cuts.push((0..most).map(between).collect());
+                // Between each value and the next; where those are too many, evenly spread.
+                let places = range as usize;
+                let n = places.min(MOST_CUTS);
+                let between = |i: usize| {
+                    let place = (2 * i + 1) * places / (2 * n);
+                    ((place as f64 + 0.5) / range) as f32
+                };
+                cuts.push((0..n).map(between).collect());
             }
             (false, None) => {
                 let output = |x: f64| ((scaled.part.of(x) - scaled.low) / range) as f32;

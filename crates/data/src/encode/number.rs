@@ -57,6 +57,8 @@ pub enum Impute {
     Mean,
     Median,
     Constant(f64),
+    /// Missing values stay missing.
+    Leave,
 }
 
 /// How a value is scaled, with what was learned.
@@ -88,7 +90,7 @@ pub enum NumberScale {
 /// Landmarks of a rank: every half per cent, within the error of the sketch.
 const LANDMARKS: usize = 201;
 
-/// A fitted numeric column. A missing value becomes `fill`; then values are clipped, then scaled.
+/// A fitted numeric column. A missing value becomes `fill`, unless it is left; then values are clipped, then scaled.
 ///
 /// ```
 /// use tidegate_data::encode::{Number, NumberScale};
@@ -96,6 +98,7 @@ const LANDMARKS: usize = 201;
 ///     scale: NumberScale::MinMax { min: 10.0, max: 20.0 },
 ///     clip: Some((10.0, 18.0)),
 ///     fill: 15.0,
+///     leave_missing: false,
 ///     flag_missing: true,
 /// };
 /// assert_eq!([15.0, 30.0, f64::NAN].map(|x| number.value(x)), [0.5, 0.8, 0.5]);
@@ -110,6 +113,9 @@ pub struct Number {
     pub clip: Option<(f64, f64)>,
     /// Stands for a missing value, in the unit of the column.
     pub fill: f64,
+    /// Nothing stands for a missing value: it stays not-a-number, for models that know what to do with that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leave_missing: bool,
     pub flag_missing: bool,
 }
 
@@ -122,7 +128,7 @@ impl Number {
             Clip::Values(low, high) => Some((low.min(high), low.max(high))),
             Clip::Quantiles(low, high) => Some((quantile(low.min(high)), quantile(low.max(high)))),
         };
-        let clipped = |x: f64| clip.map_or(x, |(low, high)| x.clamp(low, high));
+        let clipped = |x: f64| clip.map_or(x, |(low, high)| x.max(low).min(high));
         let scale = match options.scale {
             ScaleBy::Keep => NumberScale::Keep,
             ScaleBy::Standard => {
@@ -153,7 +159,9 @@ impl Number {
                 Impute::Mean => moments.mean,
                 Impute::Median => quantile(0.5),
                 Impute::Constant(value) => value,
+                Impute::Leave => 0.0,
             },
+            leave_missing: options.impute == Impute::Leave,
             flag_missing: options.flag_missing.unwrap_or(missing > 0),
         }
     }
@@ -161,6 +169,9 @@ impl Number {
     /// One value; not a number means missing.
     #[inline]
     pub fn value(&self, x: f64) -> f32 {
+        if self.leave_missing && x.is_nan() {
+            return f32::NAN;
+        }
         let x = if x.is_nan() { self.fill } else { x };
         let x = self.clip.map_or(x, |(low, high)| x.max(low).min(high));
         let scaled = match &self.scale {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse::parse;
 use crate::chunk::{Chunk, Read, Wanted, parse_boolean};
+use crate::encode::TimeFormat;
 use crate::{Error, Number, Result, parse_number};
 
 /// A condition such as `age >= 18 and city in ('Oslo', 'Rome')`.
@@ -16,9 +17,11 @@ use crate::{Error, Number, Result, parse_number};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Condition {
-    text: String,
-    columns: Vec<String>,
-    node: Node,
+    pub(super) text: String,
+    pub(super) columns: Vec<String>,
+    pub(super) node: Node,
+    /// How each column is read, where a table has settled it; see [`Condition::bound`].
+    pub(super) reads: Vec<Option<Read>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +56,8 @@ pub(super) enum Literal {
     Number(f64),
     Text(String),
     Truth(bool),
+    /// Seconds since 1970, beside a column of times; a text of that column is read in this format.
+    Time(f64, TimeFormat),
 }
 
 impl Compare {
@@ -85,6 +90,7 @@ impl Condition {
         let (columns, node) = parse(text)?;
         Ok(Condition {
             text: text.into(),
+            reads: vec![None; columns.len()],
             columns,
             node,
         })
@@ -100,6 +106,11 @@ impl Condition {
     pub fn columns(&self) -> Vec<Wanted> {
         let mut reads = vec![None; self.columns.len()];
         self.node.reads(&mut reads);
+        let reads = self
+            .reads
+            .iter()
+            .zip(reads)
+            .map(|(settled, read)| settled.or(read));
         let wanted = |(name, read): (&String, Option<Read>)| Wanted {
             name: name.clone(),
             read: read.unwrap_or(Read::Text),
@@ -276,6 +287,7 @@ impl Literal {
             Literal::Number(_) => Read::Number,
             Literal::Text(_) => Read::Text,
             Literal::Truth(_) => Read::Boolean,
+            Literal::Time(_, format) => Read::Time(*format),
         }
     }
 
@@ -299,13 +311,18 @@ impl Literal {
                 Some(truth) => answer(compare.holds(truth.cmp(literal))),
                 None => Literal::of_other(compare),
             },
+            // A source may write its times as dates or as seconds.
+            Literal::Time(_, format) => match (format.parse(text), parse_number(text)) {
+                (Some(seconds), _) | (None, Number::Value(seconds)) => self.of_number(seconds, compare),
+                _ => Literal::of_other(compare),
+            },
         }
     }
 
     #[inline]
     fn of_number(&self, number: f64, compare: Compare) -> u8 {
         let literal = match self {
-            Literal::Number(literal) => *literal,
+            Literal::Number(literal) | Literal::Time(literal, _) => *literal,
             Literal::Truth(literal) => f64::from(u8::from(*literal)),
             Literal::Text(text) => match parse_number(text.as_bytes()) {
                 Number::Value(literal) => literal,

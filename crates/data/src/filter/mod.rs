@@ -3,12 +3,14 @@
 //! A [`Condition`] is written as in SQL and sees a row's values before they are encoded; a [`Sample`] keeps rows by
 //! a hash of their place, the same rows in every epoch, for any number of threads and under any budget.
 
+mod bind;
 mod condition;
 mod parse;
 mod sample;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bind::Held;
 pub use condition::Condition;
 pub use sample::{Ranked, Ranking, Sample, SampleSize};
 

@@ -90,6 +90,14 @@ impl BinsPack {
         self.file.manifest.n_rows
     }
 
+    /// Says that the pack is one of other rows than those that were meant.
+    pub fn of_other_rows(&self) -> PackProblem {
+        PackProblem::Damaged {
+            path: self.file.path(),
+            what: format!("it has {} rows, not those of the table", self.total_rows()),
+        }
+    }
+
     /// On disk.
     pub fn bytes(&self) -> u64 {
         self.file.manifest.data_bytes

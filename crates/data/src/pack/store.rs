@@ -129,15 +129,17 @@ impl PackStore {
     /// Removes what may go, and says what it was.
     pub fn prune(&self, prune: &Prune) -> Result<Vec<PackInfo>> {
         self.sweep()?;
-        let (now, mut kept) = (SystemTime::now(), 0);
+        let (now, mut kept, mut full) = (SystemTime::now(), 0, false);
         let mut gone = Vec::new();
         for pack in self.list()? {
             let unused = pack.last_used.and_then(|used| now.duration_since(used).ok());
             let old = prune
                 .older_than
                 .is_some_and(|limit| unused.unwrap_or_default() > limit);
-            let many = prune.keep_bytes.is_some_and(|limit| kept + pack.bytes > limit);
-            if pack.contents.is_none() || old || many {
+            let goes = pack.contents.is_none() || old;
+            // Behind the first that does not fit, no pack stays: those used longest ago go first.
+            full |= !goes && prune.keep_bytes.is_some_and(|limit| kept + pack.bytes > limit);
+            if goes || full {
                 self.remove(pack.key)?;
                 gone.push(pack);
             } else {

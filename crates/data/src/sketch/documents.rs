@@ -26,6 +26,11 @@ impl Documents {
         }
     }
 
+    /// What so many bits take: to be asked for before they are made.
+    pub fn bytes_needed(bits: u8) -> u64 {
+        4 << bits
+    }
+
     /// Counts a row by its indices, each given once.
     #[inline]
     pub fn push(&mut self, indices: impl IntoIterator<Item = u32>) {

@@ -5,14 +5,19 @@ use tidegate_memory::Ledger;
 use super::{Kind, Part, Piece, Position, Reading};
 use crate::chunk::{Chunk, Read, Wanted};
 use crate::csv::blocks::TextBuffer;
-use crate::profile::{ColumnProfile, Profile};
+use crate::profile::{COLUMN_BYTES, COUNTED, ColumnProfile, Profile, VALUE_BYTES};
 use crate::{BadRows, Error, Result};
 
 /// Rows looked at from each start, at most.
 const ROWS: u64 = 16 << 10;
 
-/// What is remembered of a column: its name, its first values, the hashes of the distinct ones.
-const COLUMN_BYTES: u64 = 1024;
+/// How to look at a part.
+struct Look<'l> {
+    starts: &'l [Position],
+    /// A column holds what its type says. Else it may hold anything, and the type is believed where the values bear
+    /// it out.
+    typed: bool,
+}
 
 /// Reads pieces of all columns at each of `starts` and looks at their values. From the only start, reading goes on
 /// until it has seen enough rows; from one of several, one piece is read. Bad rows are the business of the pass.
@@ -22,24 +27,28 @@ pub(crate) fn profile(
     starts: &[Position],
     ledger: &Ledger,
 ) -> Result<Profile> {
+    look(part, reading, &Look { starts, typed: true }, ledger)
+}
+
+/// The same from the first row on, for a part that declares types and enforces none.
+pub(crate) fn profile_declared(part: &dyn Part, reading: &Reading, ledger: &Ledger) -> Result<Profile> {
+    let starts = &[Position::default()];
+    look(part, reading, &Look { starts, typed: false }, ledger)
+}
+
+fn look(part: &dyn Part, reading: &Reading, look: &Look, ledger: &Ledger) -> Result<Profile> {
+    let Look { starts, typed } = *look;
     let holder = ledger.holder("sample");
     let columns: Vec<_> = part
         .columns()
         .iter()
         .filter(|column| column.kind != Kind::Unsupported)
         .collect();
-    let needed = columns.len() as u64 * COLUMN_BYTES;
-    let _grant = holder.try_grant(needed).map_err(|source| Error::Columns {
-        path: part.path().into(),
-        columns: columns.len() as u64,
-        needed,
-        source: source.into(),
-    })?;
     let wanted = columns.iter().map(|column| Wanted {
         name: column.name.clone(),
         read: match column.kind {
-            Kind::Number | Kind::Time => Read::Number,
-            // A truth is looked at as it would be written.
+            Kind::Number | Kind::Time if typed => Read::Number,
+            // A truth is looked at as it would be written, and so is what may be anything.
             _ => Read::Text,
         },
     });
@@ -49,6 +58,21 @@ pub(crate) fn profile(
         bad_rows: BadRows::Skip,
     };
     let size = part.piece_size(&all);
+    // As many values may be remembered of each column as there are rows to look at.
+    let to_look_at = match starts.len() {
+        1 => ROWS + size.rows,
+        several => several as u64 * size.rows,
+    };
+    let values = to_look_at
+        .min(part.n_rows().unwrap_or(u64::MAX))
+        .min(COUNTED as u64);
+    let needed = columns.len() as u64 * (COLUMN_BYTES + values * VALUE_BYTES);
+    let _grant = holder.try_grant(needed).map_err(|source| Error::Columns {
+        path: part.path().into(),
+        columns: columns.len() as u64,
+        needed,
+        source: source.into(),
+    })?;
     let text = (size.text > 0).then(|| TextBuffer::new(&holder)).transpose()?;
     let mut piece = Piece {
         text,
@@ -80,6 +104,9 @@ pub(crate) fn profile(
             }
         }
     }
+    if !typed {
+        looks.iter_mut().for_each(believe);
+    }
     // Columns that are not looked at keep their place.
     let mut looks = looks.into_iter();
     let columns = part.columns().iter().map(|column| match column.kind {
@@ -92,6 +119,18 @@ pub(crate) fn profile(
         bytes,
         complete,
     })
+}
+
+/// Keeps the declared type only where the values are of it.
+fn believe(look: &mut ColumnProfile) {
+    let borne_out = match look.kind {
+        Kind::Number => look.is_numeric(),
+        Kind::Boolean => look.booleans == look.values(),
+        _ => true,
+    };
+    if !borne_out {
+        look.kind = Kind::Untyped;
+    }
 }
 
 fn look_at(chunk: &Chunk, looks: &mut [ColumnProfile], missing: &[String]) {

@@ -135,7 +135,7 @@ fn only_table(connection: &Connection, path: &Path) -> Result<String> {
 }
 
 /// What a column is declared to hold. SQLite enforces none of it, and what was imported from CSV is often declared
-/// text: only declared numbers and bytes are believed, the values tell the rest.
+/// text: only declared numbers, truths and bytes count, and the values have to bear them out.
 fn declared(name: Option<&str>) -> Kind {
     let name = name.unwrap_or_default().to_uppercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -181,7 +181,7 @@ impl Part for SqlitePart {
     }
 
     fn profile(&self, reading: &Reading, ledger: &Ledger) -> Result<Profile> {
-        sample::profile(self, reading, &[Position::default()], ledger)
+        sample::profile_declared(self, reading, ledger)
     }
 
     fn read<'a>(

@@ -114,6 +114,26 @@ fn removing_and_pruning() {
 }
 
 #[test]
+fn what_was_used_before_a_pack_that_does_not_fit_goes_with_it() {
+    let (_scratch, store) = filled(3);
+    let small = store.list().unwrap()[0].bytes;
+    // The one used second last is larger than the others.
+    let large = store.folder(numbered(1)).join("index");
+    let grown = File::options().append(true).open(&large).unwrap();
+    grown
+        .set_len(fs::metadata(&large).unwrap().len() + small)
+        .unwrap();
+    let keep = |bytes| Prune {
+        keep_bytes: Some(bytes),
+        ..Prune::default()
+    };
+    let gone = store.prune(&keep(2 * small + small / 2)).unwrap();
+    assert_eq!(keys(&gone), [numbered(1), numbered(2)]);
+    assert_eq!(keys(&store.list().unwrap()), [numbered(0)]);
+    assert_eq!(keys(&store.prune(&keep(small - 1)).unwrap()), [numbered(0)]);
+}
+
+#[test]
 fn leftovers_of_dead_builders_are_swept() {
     let (_scratch, store) = filled(1);
     // No process has a number as high as this: `PID_MAX_LIMIT` is 2^22.

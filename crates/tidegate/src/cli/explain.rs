@@ -8,7 +8,7 @@ use tidegate::{Explained, Importance, Result, explain};
 use tidegate_data::target::Task;
 
 use super::text::{columns, counted, figure, thousands};
-use super::train::metric_lines;
+use super::train::{fold_lines, metric_lines};
 use super::{open, print_json, say};
 
 /// Characters of the longest bar.
@@ -78,9 +78,11 @@ fn headline(explained: &Explained) {
     };
     let target = style(&explained.target).bold();
     say!("{target}, {values}, by {kind}: {grown} on {}", rows(explained));
-    metric_lines(&explained.metrics)
-        .iter()
-        .for_each(|line| say!("  {line}"));
+    let lines = match explained.over_folds.is_empty() {
+        true => metric_lines(&explained.metrics),
+        false => fold_lines(&explained.over_folds),
+    };
+    lines.iter().for_each(|line| say!("  {line}"));
 }
 
 fn rows(explained: &Explained) -> String {

@@ -11,6 +11,8 @@ use tidegate_watch::{EncodedColumn, Event, Update};
 
 use super::text::{against, columns, counted, duration, figure, metric_name, short, thousands};
 
+/// Figures of an epoch on its line.
+const TOLD_METRICS: usize = 3;
 /// Without a terminal, a line of progress this often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
@@ -234,8 +236,10 @@ impl Reporter {
         if self.quiet {
             return;
         }
+        // The loss and what stands for the model fit on a line; `show` has them all.
         let figures: Vec<String> = metrics
             .iter()
+            .take(TOLD_METRICS)
             .map(|(name, value)| format!("{} {}", metric_name(name), figure(*value)))
             .collect();
         self.line(&format!(

@@ -12,7 +12,7 @@ use tidegate_train::{RUNTIME, Report};
 use super::explain::by_column;
 use super::runs::status;
 use super::text::{against, columns, counted, duration, figure, metric_name, thousands};
-use super::train::{metric_lines, oom_kills};
+use super::train::{fold_lines, metric_lines, oom_kills};
 use super::{open, print_json, say};
 
 /// Columns that a run is shown with; `explain` has them all.
@@ -199,16 +199,20 @@ fn print_report(report: &Report) {
             early.best_epoch
         );
     }
-    match report.metrics.is_empty() {
-        true => say!(
+    let lines = if !report.folds.is_empty() {
+        say!("metrics over {} folds:", report.folds.len());
+        fold_lines(&report.over_folds())
+    } else if report.metrics.is_empty() {
+        say!(
             "no rows were held out: the training loss is {}",
             figure(report.training_loss)
-        ),
-        false => say!("metrics on {} held out:", counted(rows.held_out, "row")),
-    }
-    metric_lines(&report.metrics)
-        .iter()
-        .for_each(|line| say!("  {line}"));
+        );
+        Vec::new()
+    } else {
+        say!("metrics on {} held out:", counted(rows.held_out, "row"));
+        metric_lines(&report.metrics)
+    };
+    lines.iter().for_each(|line| say!("  {line}"));
 }
 
 /// One line an epoch.

@@ -73,6 +73,10 @@ pub(super) fn metric_name(name: &str) -> String {
         "auc" => "AUC".into(),
         "rmse" => "RMSE".into(),
         "mae" => "MAE".into(),
+        "mape" => "MAPE".into(),
+        "f1" => "F1".into(),
+        "macro_f1" => "macro F1".into(),
+        "brier" => "Brier score".into(),
         name => name.replace('_', " "),
     }
 }

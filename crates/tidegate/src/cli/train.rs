@@ -304,15 +304,8 @@ fn print_trained(trained: &Trained) {
     }
     if !report.folds.is_empty() {
         say!("  over {} folds:", report.folds.len());
-        let row = |(name, mean, deviation): (String, f64, f64)| {
-            vec![
-                metric_name(&name),
-                figure(mean),
-                format!("± {}", figure(deviation)),
-            ]
-        };
-        let rows: Vec<Vec<String>> = report.over_folds().into_iter().map(row).collect();
-        columns(&rows).iter().for_each(|line| say!("    {line}"));
+        let lines = fold_lines(&report.over_folds());
+        lines.iter().for_each(|line| say!("    {line}"));
     } else if report.metrics.is_empty() {
         say!(
             "  no rows were held out: the training loss is {}",
@@ -331,6 +324,19 @@ fn print_trained(trained: &Trained) {
         oom_kills(run.oom_kills)
     );
     say!("  run {}: tidegate show {0} · tidegate predict {0} DATA", run.id);
+}
+
+/// The metrics over all folds: their means and how much they differ.
+pub(super) fn fold_lines(over_folds: &[(String, f64, f64)]) -> Vec<String> {
+    let row = |(name, mean, deviation): &(String, f64, f64)| {
+        vec![
+            metric_name(name),
+            figure(*mean),
+            format!("± {}", figure(*deviation)),
+        ]
+    };
+    let rows: Vec<Vec<String>> = over_folds.iter().map(row).collect();
+    columns(&rows)
 }
 
 pub(super) fn metric_lines(metrics: &[Metric]) -> Vec<String> {

@@ -20,7 +20,7 @@ use tidegate_watch::Event;
 use super::relay::Relay;
 use super::train::{CHECKPOINT_EVERY, Prepared};
 use super::{Rate, Speaker, largest_stage};
-use crate::{ClassWeights, Growth as AskedGrowth, Job, Result};
+use crate::{ClassWeights, Error, Growth as AskedGrowth, Job, Result};
 
 /// This part of the budget is left alone where rows are kept in memory as far as it goes.
 const SPARE: u64 = 32;
@@ -29,6 +29,7 @@ const IMPORTANCE_TOLD_EVERY: Duration = Duration::from_millis(200);
 
 /// The model and its report; `None` when asked to stop, which is said.
 pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
+    refuse_what_trees_do_not_know(prepared.job, &prepared.table)?;
     let (speaker, places) = (prepared.speaker, prepared.places);
     let features: Vec<FeatureBins> = std::mem::take(&mut prepared.encoding.cuts)
         .into_iter()
@@ -116,11 +117,11 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             error: Some(error),
         });
     }
-    let stopped = |forest: &Forest| -> Result<Option<(Model, Report)>> {
-        let epoch = forest.n_rounds() as u32;
-        let kept = match places.keep {
-            true => boost::save_checkpoint(&places.checkpoint, &settings, forest).map(|()| true),
-            false => Ok(false),
+    let stopped = |forest: Option<&Forest>| -> Result<Option<(Model, Report)>> {
+        let epoch = forest.map_or(0, Forest::n_rounds) as u32;
+        let kept = match forest.filter(|_| places.keep) {
+            Some(forest) => boost::save_checkpoint(&places.checkpoint, &settings, forest).map(|()| true),
+            None => Ok(false),
         };
         speaker.say(Event::Stopped {
             epoch,
@@ -131,7 +132,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         Ok(None)
     };
     match outcome {
-        Outcome::Stopped(forest) => stopped(&forest),
+        Outcome::Stopped(forest) => stopped(forest.as_deref()),
         Outcome::Done(trained) => {
             let permutation = Permutation {
                 blocks: &rows,
@@ -141,7 +142,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
                 stop: speaker.stop,
             };
             let Some(importance) = importance(&trained.forest, &permutation, speaker)? else {
-                return stopped(&trained.forest);
+                return stopped(Some(&trained.forest));
             };
             speaker.ledger(&ledger);
             drop(rows);
@@ -153,6 +154,29 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             Ok(Some((model, report)))
         }
     }
+}
+
+/// Options of other models must not be dropped without a word.
+fn refuse_what_trees_do_not_know(job: &Job, table: &Table) -> Result<()> {
+    let refused = |what: &str, hint: &str| {
+        Err(Error::Usage {
+            what: what.into(),
+            hint: hint.into(),
+        })
+    };
+    if job.model.l1 > 0.0 {
+        return refused(
+            "--l1 is a penalty of linear models",
+            "leave it out, or give --model linear; --l2 is for trees too",
+        );
+    }
+    if job.model.class_weights.is_some() && table.encoders.target.labels().is_empty() {
+        return refused(
+            "--class-weights is for targets of classes, and this one is a number",
+            "leave it out",
+        );
+    }
+    Ok(())
 }
 
 fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
@@ -192,11 +216,16 @@ fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
 /// What the training holds: the rows are there while the table is read and while trees grow, the rest is not at
 /// the same time.
 fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Result<Plan> {
+    let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
+    let buffers = prepared.table.pass_needs(prepared.threads).bytes();
+    let reading_bytes = fixed + prepared.table.encoder_bytes() + buffers;
     let shape = Shape {
         n_bins: features.iter().map(FeatureBins::n_bins).sum(),
+        rows_at_most: prepared
+            .budget
+            .saturating_sub(reading_bytes + prepared.budget / SPARE),
         ..Shape::new(prepared.encoding.rows.unwrap_or(0) as usize, features.len())
     };
-    let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
     let (table, budget) = (&prepared.table, prepared.budget);
     let encoders = table.encoders.bytes();
     // Not to the last byte: as much as possible is kept in memory, and the kernel counts in pages and batches.
@@ -210,10 +239,7 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
         holders
     };
     let growing = stage(encoders, &plan.holders);
-    let mut reading = stage(
-        table.encoder_bytes(),
-        &[(BUFFERS.into(), table.pass_needs(prepared.threads).bytes())],
-    );
+    let mut reading = stage(table.encoder_bytes(), &[(BUFFERS.into(), buffers)]);
     match plan.resident_blocks == plan.shape.n_blocks() {
         true => reading.push((boost::ROWS.into(), plan.bytes(boost::ROWS))),
         // The block under way is in memory, too, and so is what waits for the disk.
@@ -231,7 +257,23 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
         }
         .into());
     }
-    let (holders, needs) = largest_stage(vec![growing, reading], &prepared.ledger);
+    // At the end columns are shuffled to see what they are worth, if there is room for it.
+    let judged = boost::permutation_bytes(&shape, options.objective.n_outputs());
+    let kept = |name: &str| (name.to_string(), plan.bytes(name));
+    let judging = stage(
+        encoders,
+        &[
+            kept(boost::ROWS),
+            kept(boost::TREES),
+            ("permutation".into(), judged),
+        ],
+    );
+    let sum = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let mut stages = vec![growing, reading];
+    if !prepared.holdout.is_none() && sum(&judging) <= budget {
+        stages.push(judging);
+    }
+    let (holders, needs) = largest_stage(stages, &prepared.ledger);
     prepared.speaker.say(Event::Plan {
         holders,
         needs,
@@ -280,7 +322,12 @@ fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
                 let rows = Rows::from_pack(pack, plan, ledger)?;
                 return Ok(Some((rows, prepared.counted())));
             }
-            Ok(_) => {}
+            Ok(Some(_)) => {
+                // Of other rows: it would stand in the way.
+                let removed = options.store.remove(options.key);
+                removed.map_err(TrainError::Data)?;
+            }
+            Ok(None) => {}
             Err(problem) => speaker.say(Event::Warning {
                 text: problem.to_string(),
             }),
@@ -313,7 +360,7 @@ fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
             false => ControlFlow::Continue(()),
         }
     };
-    let (rows, counts) = boost::fill(
+    let filled = boost::fill(
         &prepared.table,
         features,
         plan,
@@ -322,9 +369,11 @@ fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
         ledger,
         progress,
     )?;
-    let mut report = RowReport::default();
-    report.add(&counts);
-    Ok((!speaker.stop.load(Ordering::Relaxed)).then_some((rows, report)))
+    Ok(filled.map(|(rows, counts)| {
+        let mut report = RowReport::default();
+        report.add(&counts);
+        (rows, report)
+    }))
 }
 
 /// What the trees made of each column, and what shuffling it costs where rows are held out; `None` when asked to stop.
@@ -350,9 +399,17 @@ fn importance(
             loss: None,
             phase: Some("importance".into()),
         });
-    })?;
-    let Some(permuted) = permuted else {
-        return Ok(None);
+    });
+    let permuted = match permuted {
+        Ok(Some(permuted)) => permuted,
+        Ok(None) => return Ok(None),
+        // The trees are grown, and what they gained is known: no reason to lose them.
+        Err(error @ TrainError::Memory { .. }) => {
+            let text = format!("columns are not shuffled to see what they are worth: {error}");
+            speaker.say(Event::Warning { text });
+            Vec::new()
+        }
+        Err(error) => return Err(error.into()),
     };
     let mut all: Vec<FeatureImportance> = forest
         .importance()

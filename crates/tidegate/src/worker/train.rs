@@ -82,11 +82,11 @@ impl Prepared<'_> {
 
     /// What the fit said of the rows, where they are not read again.
     pub(super) fn counted(&self) -> RowReport {
-        RowReport {
-            used: self.encoding.rows.unwrap_or(0),
-            held_out: self.encoding.held_out.unwrap_or(0),
-            ..RowReport::default()
+        let mut report = RowReport::default();
+        if let Some(counts) = &self.encoding.counts {
+            report.add(counts);
         }
+        report
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
         runtime: runtime_bytes(budget),
     };
     let seed = job.train.seed;
-    let mut folds: Vec<Vec<Metric>> = Vec::new();
+    let (mut folds, mut rounds): (Vec<Vec<Metric>>, u32) = (Vec::new(), 0);
     let n_folds = job.train.folds.unwrap_or(0);
     for fold in 0..n_folds {
         places.keep = false;
@@ -110,16 +110,25 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
         places.resume = resume;
         let Some((_, report)) = trained else { return Ok(()) };
         folds.push(report.metrics);
+        rounds += report.epochs;
     }
     places.keep = true;
+    let mut last = job.clone();
     let holdout = match n_folds {
         0 => Holdout::new(job.data.holdout, seed),
         _ => {
-            let text = "all folds are judged: the model itself learns from all rows".into();
+            let mut text = "all folds are judged: the model itself learns from all rows".to_string();
+            if last.train.patience.take().is_some() {
+                // Nothing is held out to be patient with: it gets as many rounds as the folds had use for.
+                let mean = (f64::from(rounds) / f64::from(n_folds)).round().max(1.0) as u32;
+                (last.model.trees, last.train.epochs) = (mean, mean);
+                text += &format!(", in {mean} rounds, the mean of the folds");
+            }
             speaker.say(Event::Notice { text });
             Holdout::new(0.0, seed)
         }
     };
+    let site = Site { job: &last, ..site };
     let Some((model, mut report)) = site.train(&places, holdout, n_folds == 0)? else {
         return Ok(());
     };

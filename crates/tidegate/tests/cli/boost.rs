@@ -226,3 +226,70 @@ fn several_values_to_tell_apart() {
         trained["report"]["metrics"]
     );
 }
+
+/// Sums of squares that a float cannot hold: the model is written, read again and used all the same.
+#[test]
+fn huge_targets() {
+    let mut text = String::from("a,b,y\n");
+    let mut random = Random(17);
+    for i in 0..2_000 {
+        let a = random.number();
+        text.push_str(&format!("{a:.4},{},{:e}\n", i % 7, a * 2e18));
+    }
+    let place = Place::with(text);
+    let trained = place.json("train data.csv --target y --model boost --trees 20 --memory 64MB");
+    assert!(metric(&trained, "r2") > 0.9, "{}", trained["report"]["metrics"]);
+    let predicted = place.ok("predict last data.csv").stdout;
+    assert_eq!(predicted.lines().count(), 2_001);
+}
+
+/// What a column is worth, seen by shuffling it, takes memory for every class: it is in the plan.
+#[test]
+fn many_classes_in_a_small_budget() {
+    let mut text = String::from("a,b,c,y\n");
+    let mut random = Random(23);
+    for i in 0..4_000 {
+        let (a, b) = (random.number(), random.number());
+        text.push_str(&format!("{a:.3},{b:.3},{},k{}\n", i % 5, i % 200));
+    }
+    let place = Place::with(text);
+    let answer =
+        place.run("train data.csv --target y --model boost --trees 2 --depth 3 --memory 24MB --json");
+    assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+}
+
+#[test]
+fn options_that_trees_do_not_know() {
+    let place = Place::with(mixed(500).csv());
+    let refused = place.run(&format!("{TRAIN} --memory 64MB --l1 2"));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("--l1 is a penalty of linear models"),
+        "{}",
+        refused.stderr
+    );
+    place.write("number.csv", Rows::regression(500).csv());
+    let refused =
+        place.run("train number.csv --target y --model boost --class-weights balanced --memory 64MB");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("this one is a number"),
+        "{}",
+        refused.stderr
+    );
+}
+
+/// The model itself has nothing held out to be patient with: it gets as many trees as the folds had use for.
+#[test]
+fn patience_over_folds() {
+    let place = Place::with(mixed(2_000).csv());
+    let trained = place.json(&format!(
+        "{TRAIN} --memory 64MB --trees 80 --folds 3 --patience 2"
+    ));
+    let trees = trained["report"]["epochs"].as_u64().unwrap();
+    assert!((1..80).contains(&trees), "{trees} trees");
+    let shown = place.ok("show last").stdout;
+    assert!(shown.contains("metrics over 3 folds"), "{shown}");
+    let explained = place.ok("explain last").stdout;
+    assert!(explained.contains(" ± "), "{explained}");
+}

@@ -80,6 +80,101 @@ fn only_rows_that_meet_a_condition() {
 }
 
 #[test]
+fn a_broken_target_in_a_row_that_is_left_out_does_no_harm() {
+    let mut text = String::from("a,b,y\n");
+    for i in 0..2_000 {
+        let target = match i {
+            1_500 | 1_700 => "unknown".to_string(),
+            i => format!("{}.5", i % 17),
+        };
+        text.push_str(&format!("{},{}.25,{target}\n", i % 10, i * 7 % 101));
+    }
+    let place = Place::with(text);
+    let train = |condition: &str, more: &str| {
+        let mut words = vec!["train", "data.csv", "--target", "y", "--memory", "64MB", "--json"];
+        words.extend(more.split_whitespace());
+        words.extend(["--where", condition]);
+        place.run_words(&words)
+    };
+    for model in ["--model boost", "--model linear"] {
+        let left_out = train("a > 0", model);
+        assert_eq!(left_out.code, Some(0), "{}", left_out.stderr);
+        let trained: Value = serde_json::from_str(&left_out.stdout).unwrap();
+        assert_eq!(rows(&trained), (1_800, 200));
+        let asked = train("a < 5", model);
+        assert_eq!(asked.code, Some(1), "{}", asked.stderr);
+        assert!(
+            asked.stderr.contains("data.csv:1502:") && asked.stderr.contains("\"unknown\""),
+            "{}",
+            asked.stderr
+        );
+        let skipped = train("a < 5", &format!("{model} --bad-rows skip"));
+        assert_eq!(skipped.code, Some(0), "{}", skipped.stderr);
+        let trained: Value = serde_json::from_str(&skipped.stdout).unwrap();
+        assert_eq!(rows(&trained), (998, 1_000));
+        assert_eq!(trained["report"]["rows"]["bad"], 2);
+    }
+}
+
+#[test]
+fn a_condition_that_selects_nothing_is_told_apart_from_a_poor_target() {
+    let place = Place::with(Rows::binary(500).csv());
+    let mut words: Vec<&str> = "train data.csv".split(' ').chain(OPTIONS.split(' ')).collect();
+    words.extend(["--where", "a > 1000000"]);
+    let refused = place.run_words(&words);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    for part in [
+        "no row meets --where \"a > 1000000\"",
+        "hint: ask for other rows with --where",
+    ] {
+        assert!(refused.stderr.contains(part), "{part} in {}", refused.stderr);
+    }
+}
+
+#[test]
+fn dates_and_truths_are_compared_as_what_they_are() {
+    let mut text = String::from("when,member,b,y\n");
+    for i in 0..2_000 {
+        let member = ["yes", "no", "no", "no"][i % 4];
+        let (month, day) = (i / 28 % 12 + 1, i % 28 + 1);
+        text.push_str(&format!(
+            "2024-{month:02}-{day:02},{member},{},{}\n",
+            i * 7 % 101,
+            i / 3 % 2
+        ));
+    }
+    let place = Place::with(&text);
+    let train = |condition: &str| {
+        let mut words: Vec<&str> = "train data.csv --json"
+            .split(' ')
+            .chain(OPTIONS.split(' '))
+            .collect();
+        words.extend(["--where", condition]);
+        place.run_words(&words)
+    };
+    let late = text
+        .lines()
+        .filter(|line| line.starts_with("2024-") && *line >= "2024-06-01")
+        .count() as u64;
+    for (condition, wanted) in [
+        ("member = 'yes'", 500),
+        ("member != 'yes'", 1_500),
+        ("when >= '2024-06-01'", late),
+    ] {
+        let answer = train(condition);
+        assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+        let trained: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(rows(&trained), (wanted, 2_000 - wanted), "{condition}");
+    }
+    for (condition, holds) in [("member = 'maybe'", "truths"), ("when > 2024", "times")] {
+        let refused = train(condition);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        let told = format!("holds {holds}\n");
+        assert!(refused.stderr.contains(&told), "{told} in {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_sample_of_the_rows() {
     let place = Place::with(Rows::binary(20_000).csv());
     for model in ["boost", "linear"] {

@@ -111,10 +111,10 @@ fn text_columns_are_used_too() {
         log loss  0.4690  baseline 0.6925
         AUC  0.8746  baseline 0.5000
         accuracy  0.7547  baseline 0.6415
-        f1  0.7111  baseline 0.000
+        F1  0.7111  baseline 0.000
         precision  0.6154  baseline 0.000
         recall  0.8421  baseline 0.000
-        brier  0.1585  baseline 0.2497
+        Brier score  0.1585  baseline 0.2497
       memory: peak [size] of [size] ([source]), [OOM kills]
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
@@ -128,7 +128,7 @@ fn text_columns_are_used_too() {
     shape: 500 rows × 4 columns → 500 × 8 (dense 3, sparse 5), [size] packed
     plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size] · pack [size]
     epoch 1/5 in [time]: training loss 0.6931
-    epoch 2/5 in [time]: training loss 0.2256 · log loss 0.4690 · AUC 0.8746 · accuracy 0.7547 · f1 0.7111 · precision 0.6154 · recall 0.8421 · brier 0.1585
+    epoch 2/5 in [time]: training loss 0.2256 · log loss 0.4690 · AUC 0.8746
     "#);
     let trained = place.json("train data.csv --target y --model linear --memory 64MB");
     assert_eq!(trained["report"]["rows"]["used"], 500);

@@ -52,12 +52,12 @@ fn targets_that_turn_up_late() {
     assert_snapshot!(train(late("0.1,0.2,0.3,2")).error(), @r#"
     exit 1
     error: [dir]/data.csv:60002: target "y": "2" is another value beside "0", "1"
-      hint: if it is a number to predict, say --task regression; to leave such rows out: --bad-rows skip
+      hint: for more than two values say --task multiclass, for a number to predict --task regression; to leave such rows out: --bad-rows skip
     "#);
     assert_snapshot!(train(late("0.1,0.2,0.3,maybe")).error(), @r#"
     exit 1
     error: [dir]/data.csv:60002: target "y": "maybe" is another value beside "0", "1"
-      hint: mend the value, or leave such rows out: --bad-rows skip
+      hint: for more than two values say --task multiclass; or mend the value, or leave such rows out: --bad-rows skip
     "#);
     let number = |row: &str| gzip(&(Rows::regression(60_000).csv() + row + "\n"));
     assert_snapshot!(train(number("0.1,0.2,0.3,inf")).error(), @r#"

@@ -122,3 +122,32 @@ fn mistakes_are_named_with_their_line() {
       hint: check the path
     ");
 }
+
+#[test]
+fn what_is_said_of_columns_is_checked_before_data_is_read() {
+    let place = Place::with(Rows::binary(500).csv());
+    let check = |said: &str| {
+        place.write("job.toml", format!("{JOB}\n[features]\na = {{ {said} }}\n"));
+        place.run("train job.toml").error()
+    };
+    assert_snapshot!(check("encode = \"tokens\", weight = \"tfidf\", bits = 45"), @r#"
+    exit 2
+    error: column "a" in [features]: bits = 45 is out of range
+      hint: give 1 to 31; 18 is usual
+    "#);
+    assert_snapshot!(check("clip = [nan, nan]"), @r#"
+    exit 2
+    error: column "a" in [features]: clip = [NaN, NaN] is out of range
+      hint: give two numbers, the lower one first
+    "#);
+    assert_snapshot!(check("role = \"numeric\", encode = \"hash\""), @r#"
+    exit 2
+    error: column "a" in [features]: encode = "hash" does not go with role = "numeric"
+      hint: leave the role out, or give role = "category"
+    "#);
+    assert_snapshot!(check("words = 0"), @r#"
+    exit 2
+    error: column "a" in [features]: words = 0 is out of range
+      hint: give 1 or more
+    "#);
+}

@@ -19,10 +19,10 @@ fn a_training_as_a_person_sees_it() {
         log loss  0.3220  baseline 0.6908
         AUC  0.9280  baseline 0.5000
         accuracy  0.8462  baseline 0.5577
-        f1  0.8261  baseline 0.000
+        F1  0.8261  baseline 0.000
         precision  0.8261  baseline 0.000
         recall  0.8261  baseline 0.000
-        brier  0.1077  baseline 0.2488
+        Brier score  0.1077  baseline 0.2488
       memory: peak [size] of [size] ([source]), [OOM kills]
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
@@ -35,7 +35,7 @@ fn a_training_as_a_person_sees_it() {
     shape: about 500 rows × 3 columns → about 500 × 3 (dense 3, sparse 0), [size] packed
     plan: [size] of [size]: runtime [size] · data buffers [size] · evaluation [size] · pack [size]
     epoch 1/5 in [time]: training loss 0.6931
-    epoch 2/5 in [time]: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462 · f1 0.8261 · precision 0.8261 · recall 0.8261 · brier 0.1077
+    epoch 2/5 in [time]: training loss 0.2502 · log loss 0.3220 · AUC 0.9280
     "#);
 }
 
@@ -50,7 +50,7 @@ fn a_regression_as_a_person_sees_it() {
         RMSE  0.8439  baseline 2.307
         R²  0.8662  baseline -6.635e-6
         MAE  0.7456  baseline 1.856
-        mape  0.07932  baseline 0.2032
+        MAPE  0.07932  baseline 0.2032
       memory: peak [size] of [size] ([source]), [OOM kills]
       run [run]: tidegate show [run] · tidegate predict [run] DATA
     --- stderr
@@ -63,7 +63,7 @@ fn a_regression_as_a_person_sees_it() {
     shape: about 500 rows × 3 columns → about 500 × 3 (dense 3, sparse 0), [size] packed
     plan: [size] of [size]: runtime [size] · data buffers [size] · pack [size]
     epoch 1/5 in [time]: training loss 0.5107
-    epoch 2/5 in [time]: training loss 0.06185 · RMSE 0.8439 · R² 0.8662 · MAE 0.7456 · mape 0.07932
+    epoch 2/5 in [time]: training loss 0.06185 · RMSE 0.8439 · R² 0.8662
     "#);
 }
 
@@ -207,17 +207,17 @@ fn one_run_shown() {
       log loss  0.3220  baseline 0.6908
       AUC  0.9280  baseline 0.5000
       accuracy  0.8462  baseline 0.5577
-      f1  0.8261  baseline 0.000
+      F1  0.8261  baseline 0.000
       precision  0.8261  baseline 0.000
       recall  0.8261  baseline 0.000
-      brier  0.1077  baseline 0.2488
+      Brier score  0.1077  baseline 0.2488
     what it relies on, see tidegate explain [run]:
       COLUMN  ENCODING  IMPORTANCE  LARGEST WEIGHT
       a  number  ████████████████  52.0%  +2.969
       b  number  █████████████▉  45.0%  -2.567
       c  number  ▉  3.0%  +0.1721
     epoch 1: training loss 0.6931
-    epoch 2: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462 · f1 0.8261 · precision 0.8261 · recall 0.8261 · brier 0.1077
+    epoch 2: training loss 0.2502 · log loss 0.3220 · AUC 0.9280 · accuracy 0.8462 · F1 0.8261 · precision 0.8261 · recall 0.8261 · Brier score 0.1077
     ");
     let run = place.json("show shown");
     assert_eq!(run["status"], "done");

@@ -18,7 +18,13 @@ pub struct Settings {
     pub data: u64,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
+struct Keep<'f> {
+    settings: &'f Settings,
+    forest: &'f Forest,
+}
+
+#[derive(Deserialize)]
 struct Kept {
     settings: Settings,
     forest: Forest,
@@ -26,12 +32,7 @@ struct Kept {
 
 /// Writes a checkpoint beside the last one and puts it in its place.
 pub fn save_checkpoint(folder: &Path, settings: &Settings, forest: &Forest) -> Result<()> {
-    let kept = Kept {
-        settings: settings.clone(),
-        forest: forest.clone(),
-    };
-    let json = serde_json::to_vec(&kept).expect("plain data serializes");
-    replace_folder(folder, |new| new.write(FOREST, &json))
+    replace_folder(folder, |new| new.write_json(FOREST, &Keep { settings, forest }))
 }
 
 /// The forest of a checkpoint, if it was begun with the same settings and features.

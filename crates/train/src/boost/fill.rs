@@ -70,7 +70,7 @@ impl Blocks for Rows {
 }
 
 /// Streams `table` once and bins its rows. Blocks beyond those that the plan keeps in memory are read from the pack
-/// that `writer` makes of all of them. `progress` hears of every piece and may end it.
+/// that `writer` makes of all of them. `progress` hears of every piece and may end it: then there is `None`, and no pack.
 pub fn fill(
     table: &Table,
     features: &[FeatureBins],
@@ -79,9 +79,9 @@ pub fn fill(
     options: &PassOptions,
     ledger: &Ledger,
     mut progress: impl FnMut(Position, u64) -> ControlFlow<()>,
-) -> Result<(Rows, RowCounts)> {
+) -> Result<Option<(Rows, RowCounts)>> {
     let mut filling = Filling::new(plan, writer, &ledger.holder(ROWS))?;
-    let mut n_rows = 0;
+    let (mut n_rows, mut stopped) = (0, false);
     let counts = table.pass(
         options,
         ledger,
@@ -97,10 +97,20 @@ pub fn fill(
                 filling.push(bins, row.target as f32, row.held_out)?;
             }
             n_rows += batch.n_rows() as u64;
-            Ok(progress(position, n_rows))
+            let next = progress(position, n_rows);
+            stopped = next.is_break();
+            Ok(next)
         },
     )?;
-    Ok((filling.finish()?, counts))
+    if stopped {
+        return Ok(None);
+    }
+    let rows = filling.finish()?;
+    match &rows.pack {
+        // Somebody else put another one in its place meanwhile.
+        Some(pack) if pack.total_rows() != n_rows => Err(no_pack(pack.of_other_rows())),
+        _ => Ok(Some((rows, counts))),
+    }
 }
 
 /// Rows on their way into blocks.

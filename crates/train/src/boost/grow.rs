@@ -223,7 +223,8 @@ impl Growing {
                 }
             }
             tree.default_left[place] = split.default_left;
-            tree.gain[place] = split.gain as f32;
+            // Of huge targets, beyond what the format holds.
+            tree.gain[place] = (split.gain as f32).min(f32::MAX);
             let left = push(&mut tree, value(split.left), rules.weight(split.left));
             let right = push(&mut tree, value(split.right), rules.weight(split.right));
             (tree.left[place], tree.right[place]) = (left as u32, right as u32);

@@ -43,7 +43,7 @@ pub use forest::{Forest, Importance, Tree};
 pub use objective::{Objective, predictions};
 pub use options::{Growth, Options};
 pub use permutation::{PERMUTED_ROWS, Permutation, Permuted, permutation_bytes, permutation_importance};
-pub use plan::{Plan, ROWS, Shape, plan};
+pub use plan::{Plan, ROWS, Shape, TREES, plan};
 pub use rows::{BLOCK_ROWS, Block, BlockBuffer, Blocks, Resident};
 pub use train::{Outcome, Round, Trained, Training, train};
 pub use xgboost::to_xgboost;

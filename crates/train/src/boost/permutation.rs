@@ -7,6 +7,7 @@ use tidegate_memory::Ledger;
 use super::forest::{Forest, Walk};
 use super::hash::{Purpose, key, mix};
 use super::objective::{Objective, class};
+use super::plan::Shape;
 use super::rows::{BlockBuffer, Blocks, rows_bytes};
 use crate::{Error, Result};
 
@@ -47,7 +48,12 @@ pub fn permutation_importance(
         ledger,
         stop,
     } = *permutation;
-    let bytes = permutation_bytes(blocks, forest.n_outputs());
+    let n_rows = (0..blocks.n_blocks()).map(|block| blocks.n_rows(block)).sum();
+    let shape = Shape {
+        block_rows: blocks.largest_block(),
+        ..Shape::new(n_rows, blocks.n_features())
+    };
+    let bytes = permutation_bytes(&shape, forest.n_outputs());
     let refused = |source| Error::Memory {
         what: "permutation",
         source,
@@ -95,9 +101,9 @@ pub fn permutation_importance(
 }
 
 /// What it holds: the sample, its margins, and a buffer to read blocks into.
-pub fn permutation_bytes(blocks: &dyn Blocks, n_outputs: usize) -> u64 {
-    let n_features = blocks.n_features();
-    rows_bytes(PERMUTED_ROWS, n_features + 4 * n_outputs) + rows_bytes(blocks.largest_block(), n_features)
+pub fn permutation_bytes(shape: &Shape, n_outputs: usize) -> u64 {
+    let rows = PERMUTED_ROWS.min(shape.n_rows);
+    rows_bytes(rows, shape.n_features + 4 * n_outputs) + rows_bytes(shape.largest_block(), shape.n_features)
 }
 
 /// Held out rows.

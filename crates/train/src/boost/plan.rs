@@ -1,5 +1,6 @@
 //! What a training will hold, computed before it holds it.
 
+use tidegate_data::pack::WRITE_BEHIND_BYTES;
 use tidegate_data::target::Task;
 
 use super::grow::{max_histograms, max_nodes};
@@ -19,6 +20,8 @@ pub struct Shape {
     pub n_bins: usize,
     /// Rows of a block; the last one may have fewer.
     pub block_rows: usize,
+    /// Bytes of rows that may be in memory while they are read, when other things are there than while trees grow.
+    pub rows_at_most: u64,
 }
 
 impl Shape {
@@ -29,6 +32,7 @@ impl Shape {
             n_features,
             n_bins: 256 * n_features,
             block_rows: BLOCK_ROWS,
+            rows_at_most: u64::MAX,
         }
     }
 
@@ -37,7 +41,7 @@ impl Shape {
     }
 
     /// Rows of the largest block.
-    fn largest_block(&self) -> usize {
+    pub(super) fn largest_block(&self) -> usize {
         self.block_rows.min(self.n_rows)
     }
 }
@@ -64,7 +68,8 @@ pub(super) const BUFFERS: &str = "block buffers";
 pub(super) const PAGES: &str = "file pages";
 pub(super) const STATE: &str = "row state";
 pub(super) const HISTOGRAMS: &str = "histograms";
-pub(super) const TREES: &str = "trees";
+/// The holder of the trees.
+pub const TREES: &str = "trees";
 pub(super) const EVALUATION: &str = "evaluation";
 
 impl Plan {
@@ -152,10 +157,16 @@ impl Plan {
         let n_blocks = self.shape.n_blocks();
         (self.resident_states, self.resident_blocks) = (n_blocks, n_blocks);
         let whole = self.clone().with_holders(options);
-        if whole.total() <= self.budget {
+        if whole.total() <= self.budget && self.bytes_of_all_rows() <= self.shape.rows_at_most {
             return Some(whole);
         }
-        let fits = |plan: &Plan| plan.clone().with_holders(options).total() <= plan.budget;
+        // While rows are read, the block under way is in memory, too, and so is what waits for the disk.
+        let beside = self.block_bytes() + WRITE_BEHIND_BYTES;
+        let fits = |plan: &Plan| {
+            let plan = plan.clone().with_holders(options);
+            let readable = plan.resident_blocks == 0 || plan.bytes(ROWS) + beside <= plan.shape.rows_at_most;
+            readable && plan.total() <= plan.budget
+        };
         // The most that fits: what more blocks take only grows, but for the last one, tried above.
         let most = |plan: &mut Plan, set: fn(&mut Plan, usize)| {
             let (mut low, mut high) = (0, n_blocks.saturating_sub(1));

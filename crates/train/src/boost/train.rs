@@ -50,7 +50,7 @@ pub struct Round<'f> {
 pub enum Outcome {
     Done(Box<Trained>),
     /// Asked to stop: the whole rounds so far, to resume from.
-    Stopped(Box<Forest>),
+    Stopped(Option<Box<Forest>>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -120,9 +120,7 @@ pub fn train(
         Err(Halt::Failed(error)) => Err(error),
         Err(Halt::Stopped) => {
             let so_far = rounds.forest.or_else(|| resume.cloned());
-            Ok(Outcome::Stopped(Box::new(
-                so_far.unwrap_or_else(|| no_forest(training, Vec::new())),
-            )))
+            Ok(Outcome::Stopped(so_far.map(Box::new)))
         }
     }
 }
@@ -171,8 +169,12 @@ impl Rounds {
         let Training { options, plan, .. } = *training;
         let objective = options.objective;
         let facts = facts(&site, workers, objective)?;
-        if facts.n_impossible > 0 || facts.n_training == 0 {
-            return Err(Halt::Failed(Error::Diverged { epoch: 0 }));
+        if facts.n_impossible > 0 {
+            let rows = facts.n_impossible;
+            return Err(Halt::Failed(Error::ImpossibleTargets { rows }));
+        }
+        if facts.n_training == 0 {
+            return Err(Halt::Failed(Error::NothingToTrainOn));
         }
         let weights = Quantiser::new(objective, options.class_weights.as_deref(), 0.0).weights;
         let base = facts.base(objective, &weights);

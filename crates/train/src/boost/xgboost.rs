@@ -4,7 +4,7 @@
 //! stores for them has changed its form between versions, is one number for all classes in some, and is a
 //! probability for two values, which rounds where log-odds are large.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::FeatureBins;
@@ -14,24 +14,15 @@ use super::objective::Objective;
 /// What XGBoost writes for the parent of the root.
 const NO_PARENT: i32 = i32::MAX;
 
-/// The model as XGBoost 2.1 and later read it from a `.json` file.
-pub fn to_xgboost(forest: &Forest) -> Value {
+/// The model as XGBoost 2.1 and later read it from a `.json` file. It is written tree by tree, so that a large forest
+/// takes no memory beside itself.
+pub fn to_xgboost(forest: &Forest) -> impl Serialize + '_ {
     let n_outputs = forest.n_outputs();
     // Without a tree there would be nothing to add the start to.
     let trunks = vec![trunk(); if forest.trees.is_empty() { n_outputs } else { 0 }];
-    let trees: Vec<Value> = forest
-        .trees
-        .iter()
-        .chain(&trunks)
-        .enumerate()
-        .map(|(i, tree)| {
-            let base = if i < n_outputs { forest.base[i] } else { 0.0 };
-            tree_json(i, tree, base, &forest.features)
-        })
-        .collect();
-    let n_rounds = trees.len() / n_outputs;
-    let rounds: Vec<usize> = (0..=n_rounds).map(|round| round * n_outputs).collect();
-    let classes: Vec<usize> = (0..trees.len()).map(|tree| tree % n_outputs).collect();
+    let n_trees = forest.trees.len() + trunks.len();
+    let rounds = (0..=n_trees / n_outputs).map(|round| round * n_outputs);
+    let classes = (0..n_trees).map(|tree| tree % n_outputs);
     let names: Vec<String> = forest
         .features
         .iter()
@@ -57,31 +48,83 @@ pub fn to_xgboost(forest: &Forest) -> Value {
             n,
         ),
     };
-    json!({
-        "learner": {
-            "attributes": {},
-            "feature_names": names,
-            "feature_types": types,
-            "gradient_booster": {
-                "model": {
-                    "gbtree_model_param": { "num_parallel_tree": "1", "num_trees": trees.len().to_string() },
-                    "iteration_indptr": rounds,
-                    "tree_info": classes,
-                    "trees": trees,
+    Document {
+        learner: Learner {
+            attributes: json!({}),
+            feature_names: names,
+            feature_types: types,
+            gradient_booster: Booster {
+                model: BoosterModel {
+                    gbtree_model_param: json!({ "num_parallel_tree": "1", "num_trees": n_trees.to_string() }),
+                    iteration_indptr: rounds.collect(),
+                    tree_info: classes.collect(),
+                    trees: Trees { forest, trunks },
                 },
-                "name": "gbtree",
+                name: "gbtree",
             },
-            "learner_model_param": {
+            learner_model_param: json!({
                 "base_score": base_score,
                 "boost_from_average": "1",
                 "num_class": n_classes.to_string(),
                 "num_feature": forest.features.len().to_string(),
                 "num_target": "1",
-            },
-            "objective": objective,
+            }),
+            objective,
         },
-        "version": [2, 1, 0],
-    })
+        version: [2, 1, 0],
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'f> {
+    learner: Learner<'f>,
+    version: [u32; 3],
+}
+
+#[derive(Serialize)]
+struct Learner<'f> {
+    attributes: Value,
+    feature_names: Vec<String>,
+    feature_types: Vec<&'static str>,
+    gradient_booster: Booster<'f>,
+    learner_model_param: Value,
+    objective: Value,
+}
+
+#[derive(Serialize)]
+struct Booster<'f> {
+    model: BoosterModel<'f>,
+    name: &'static str,
+}
+
+#[derive(Serialize)]
+struct BoosterModel<'f> {
+    gbtree_model_param: Value,
+    iteration_indptr: Vec<usize>,
+    tree_info: Vec<usize>,
+    trees: Trees<'f>,
+}
+
+/// The trees of a forest, made one by one as they are written.
+struct Trees<'f> {
+    forest: &'f Forest,
+    trunks: Vec<Tree>,
+}
+
+impl Serialize for Trees<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Forest {
+            base,
+            trees,
+            features,
+            ..
+        } = self.forest;
+        let trees = trees.iter().chain(&self.trunks).enumerate();
+        serializer.collect_seq(trees.map(|(i, tree)| {
+            let start = if i < base.len() { base[i] } else { 0.0 };
+            tree_json(i, tree, start, features)
+        }))
+    }
 }
 
 fn with_parameter(name: &str, group: &str, parameter: &str, value: usize) -> Value {
@@ -130,7 +173,7 @@ struct TreeJson<'t> {
     tree_param: Value,
 }
 
-fn tree_json(id: usize, tree: &Tree, base: f32, features: &[FeatureBins]) -> Value {
+fn tree_json<'t>(id: usize, tree: &'t Tree, base: f32, features: &[FeatureBins]) -> TreeJson<'t> {
     let n = tree.n_nodes();
     let child = |children: &[u32]| -> Vec<i32> {
         let child = |child: &u32| if *child == 0 { -1 } else { *child as i32 };
@@ -158,7 +201,7 @@ fn tree_json(id: usize, tree: &Tree, base: f32, features: &[FeatureBins]) -> Val
         categories_segments.push(first as i64);
         categories_sizes.push((categories.len() - first) as i64);
     }
-    let tree = TreeJson {
+    TreeJson {
         base_weights: &tree.value,
         categories,
         categories_nodes,
@@ -180,6 +223,5 @@ fn tree_json(id: usize, tree: &Tree, base: f32, features: &[FeatureBins]) -> Val
             "num_nodes": n.to_string(),
             "size_leaf_vector": "1",
         }),
-    };
-    serde_json::to_value(tree).expect("a tree is plain data")
+    }
 }

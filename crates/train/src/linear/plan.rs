@@ -105,8 +105,8 @@ pub(crate) fn fit(needs: impl Fn(usize) -> Vec<(String, u64)>, threads: usize, b
 
 /// The holder that stands for the program itself: it is planned, and takes nothing from the ledger.
 pub const RUNTIME: &str = "runtime";
-/// What a thread takes beside its buffers, stack and allocator included: 0.2 to 0.5 MB were measured.
-pub const THREAD_BYTES: u64 = 500_000;
+/// What a thread takes beside its buffers, stack and allocator included: 0.1 to 0.3 MB were measured.
+pub const THREAD_BYTES: u64 = 250_000;
 
 /// The holders that training itself takes from the ledger at its start.
 pub(super) const MODEL: &str = "model";

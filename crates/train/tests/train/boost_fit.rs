@@ -292,7 +292,7 @@ fn targets_that_cannot_be_are_refused() {
         let plan = boost::plan(&problem.shape(&features, 64), &options, 2, ROOMY).unwrap();
         let found = run(&rows, &features, &options, &plan, &ledger, None, usize::MAX);
         assert!(
-            matches!(found, Err(tidegate_train::Error::Diverged { epoch: 0 })),
+            matches!(found, Err(tidegate_train::Error::ImpossibleTargets { rows: 1 })),
             "{found:?}"
         );
     }

@@ -124,7 +124,7 @@ fn a_resumed_training_equals_an_uninterrupted_one() {
         let whole = done(go(None, usize::MAX));
         for last in 1..=3 {
             let forest = match go(None, last).unwrap() {
-                Outcome::Stopped(forest) => forest,
+                Outcome::Stopped(forest) => forest.expect("some rounds were done"),
                 found => panic!("{found:?}"),
             };
             assert_eq!(forest.n_rounds(), last);

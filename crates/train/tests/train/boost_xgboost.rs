@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
-use tidegate_train::boost::{Forest, Growth, Options, to_xgboost};
+use tidegate_memory::Ledger;
+use tidegate_train::boost::{self, FeatureBins, Forest, Growth, Options, to_xgboost};
 
-use crate::boost_data::{Kind, Problem, problem};
+use crate::boost_data::{Kind, Problem, ROOMY, done, problem, run};
 
 /// Where `xgboost` can be imported, it must agree with us.
 fn check(name: &str, forest: &Forest, problem: &Problem) {
@@ -62,6 +63,39 @@ fn xgboost_predicts_the_same() {
     }
 }
 
+/// Splits of categories into groups, with codes that are missing and codes that training never saw.
+#[test]
+fn xgboost_groups_categories_the_same() {
+    for kind in [Kind::Number, Kind::Two, Kind::Three] {
+        let mut problem = problem(kind, 3_000);
+        for (i, row) in problem.rows.iter_mut().enumerate() {
+            // In no order that a threshold could use.
+            row[0] = ((row[0] * 40.0) as usize * 17 % 40) as f32;
+            row[1] = match i % 11 {
+                0 => f32::NAN,
+                _ => ((row[1] * 7.0) as usize * 3 % 7) as f32,
+            };
+        }
+        let mut features = problem.features(255);
+        features[0] = FeatureBins::of_categories("city", 40);
+        features[1] = FeatureBins::of_categories("day", 7);
+        let options = Options {
+            trees: 20,
+            ..Options::new(problem.objective)
+        };
+        let ledger = Ledger::new(ROOMY);
+        let rows = problem.resident(&features, 4096, &ledger);
+        let plan = boost::plan(&problem.shape(&features, 4096), &options, 2, ROOMY).unwrap();
+        let forest = done(run(&rows, &features, &options, &plan, &ledger, None, usize::MAX)).forest;
+        let groups: usize = forest.trees.iter().map(|tree| tree.sets.len()).sum();
+        assert!(groups > 20, "{kind:?}: {groups} groups");
+        for row in problem.rows.iter_mut().step_by(7) {
+            row[0] = -1.0;
+        }
+        check(&format!("categories, {kind:?}"), &forest, &problem);
+    }
+}
+
 /// Extremes: log-odds that a probability cannot hold, a split on being missing alone, no tree at all, and
 /// names that XGBoost does not allow.
 #[test]
@@ -94,7 +128,8 @@ fn the_export_has_what_xgboost_writes() {
         depth: 2,
         ..Options::new(problem.objective)
     };
-    let model = to_xgboost(&problem.fit(&options).forest);
+    let forest = problem.fit(&options).forest;
+    let model = serde_json::to_value(to_xgboost(&forest)).unwrap();
     let booster = &model["learner"]["gradient_booster"]["model"];
     assert_eq!(booster["tree_info"], json!([0, 1, 2, 0, 1, 2]));
     assert_eq!(booster["iteration_indptr"], json!([0, 3, 6]));

@@ -73,7 +73,7 @@ pub(crate) fn fit_options() -> FitOptions {
     }
 }
 
-fn source(path: &Path) -> Source {
+pub(crate) fn source(path: &Path) -> Source {
     Source::open(
         &[path.to_path_buf()],
         &SourceOptions::default(),

@@ -2,6 +2,7 @@
 //! anywhere, within its plan.
 
 mod boost_data;
+mod boost_fill;
 mod boost_fit;
 mod boost_same;
 mod boost_xgboost;

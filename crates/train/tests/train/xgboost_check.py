@@ -2,7 +2,7 @@
 
     python xgboost_check.py model.json rows.json
 
-`rows.json` holds `rows`, with null for missing values, and our `predicted` probabilities or numbers.
+`rows.json` holds `rows`, with null for missing values and codes for categories, and our `predicted` probabilities or numbers.
 """
 import json
 import sys
@@ -16,7 +16,7 @@ with open(rows) as file:
     data = json.load(file)
 x = np.array([[np.nan if v is None else v for v in row] for row in data["rows"]], dtype=np.float32)
 ours = np.array(data["predicted"], dtype=np.float64)
-matrix = xgboost.DMatrix(x, feature_names=booster.feature_names)
+matrix = xgboost.DMatrix(x, feature_names=booster.feature_names, feature_types=booster.feature_types, enable_categorical=True)
 theirs = booster.predict(matrix).astype(np.float64).reshape(ours.shape)
 worst = np.max(np.abs(theirs - ours) / np.maximum(1.0, np.abs(ours)))
 print(f"xgboost {xgboost.__version__}: {len(x)} rows, off by {worst:.2e} at the most")

@@ -8,15 +8,15 @@ use super::object::{Sink, Value, walk};
 use super::{dialect, fault, lines};
 use crate::csv::PADDING;
 use crate::csv::blocks::{BlockReader, TextBuffer};
-use crate::profile::{ColumnProfile, Profile};
+use crate::profile::{COLUMN_BYTES, ColumnProfile, Profile, VALUE_BYTES};
 use crate::source::{Kind, Position};
 use crate::{Compression, Error, Fault, Input, Result};
 
 /// Beside the first block, a plain file is looked at in this many places: keys may come late.
 const PLACES: u64 = 32;
 const PLACE_BYTES: usize = 64 << 10;
-/// What a look at a column takes beside its name.
-const COLUMN_BYTES: u64 = 1024;
+/// Values of a column are granted by so many: most keys of a wide file have few.
+const VALUES: u64 = 64;
 
 pub(in crate::source) fn look(input: &Input, words: &[String], ledger: &Ledger) -> Result<Profile> {
     let holder = ledger.holder("sample");
@@ -95,7 +95,7 @@ struct Sample<'w> {
     shapes: Vec<Shape>,
     places: HashMap<String, usize>,
     grant: Grant,
-    /// The budget refused another column.
+    /// The budget refused another column, or another value.
     refused: Option<Error>,
     rows: u64,
     bytes: u64,
@@ -109,6 +109,8 @@ struct Shape {
     numbers: u64,
     truths: u64,
     texts: u64,
+    /// Distinct values that there is room for.
+    room: u64,
 }
 
 /// A line has to be whole before its values count.
@@ -134,14 +136,13 @@ impl Sample<'_> {
             }
             self.rows += 1;
             self.bytes += line.len() as u64 + 1;
-            // The only thing that it refuses is another column, and that is told below.
+            // All that it refuses is what the budget does, and that is told below.
             let _ = walk(line, &mut key, self);
             if let Some(Error::Memory { source, .. }) = self.refused.take() {
-                let columns = self.columns.len() as u64 + 1;
                 return Err(Error::Columns {
                     path: input.path().into(),
-                    columns,
-                    needed: columns * COLUMN_BYTES,
+                    columns: self.columns.len() as u64,
+                    needed: self.grant.bytes() + COLUMN_BYTES + VALUES * VALUE_BYTES,
                     source,
                 });
             }
@@ -161,7 +162,15 @@ impl Sample<'_> {
         Ok(at)
     }
 
-    fn look(&mut self, at: usize, value: Value) {
+    /// Takes in a value. The room for another distinct one is granted before there is one.
+    fn look(&mut self, at: usize, value: Value) -> Result<()> {
+        if self.columns[at]
+            .n_distinct()
+            .is_some_and(|n| n >= self.shapes[at].room)
+        {
+            self.grant.try_grow(VALUES * VALUE_BYTES)?;
+            self.shapes[at].room += VALUES;
+        }
         let (look, shape) = (&mut self.columns[at], &mut self.shapes[at]);
         let mut number = |value: f64, letters: &str| {
             shape.numbers += 1;
@@ -185,6 +194,7 @@ impl Sample<'_> {
                 look.look(text.as_bytes(), None, self.words, None);
             }
         }
+        Ok(())
     }
 
     fn finish(mut self, complete: bool) -> Profile {
@@ -210,13 +220,10 @@ impl Sink for Sample<'_> {
         if value == Value::List && !self.places.contains_key(key) {
             return Ok(());
         }
-        match self.column(key) {
-            Ok(at) => self.look(at, value),
-            Err(error) => {
-                self.refused = Some(error);
-                return Err(String::new());
-            }
-        }
-        Ok(())
+        let looked = self.column(key).and_then(|at| self.look(at, value));
+        looked.map_err(|error| {
+            self.refused = Some(error);
+            String::new()
+        })
     }
 }

@@ -5,7 +5,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::header::PageKind;
-use super::pages::{KEPT_BY_ALLOCATOR, PageFile, WINDOW_BYTES};
+use super::pages::{PageFile, WINDOW_BYTES};
 use crate::chunk::Read;
 use crate::source::{Kind, SourceColumn, columns};
 
@@ -207,6 +207,6 @@ impl Layout {
             column.compressed + column.page.max(column.dictionary)
         };
         let pages = wanted.iter().map(column).sum::<u64>() + wanted.iter().map(next).max().unwrap_or(0);
-        pages + pages / KEPT_BY_ALLOCATOR + self.decoders(wanted, rows)
+        pages + self.decoders(wanted, rows)
     }
 }

@@ -24,10 +24,6 @@ const HEADER_BYTES: usize = 1 << 10;
 /// A header beyond this is none.
 const LONGEST_HEADER: usize = 16 << 20;
 
-/// A sixteenth more for what the allocator keeps of small pages given back, which come in all sizes; large ones it maps
-/// and unmaps.
-pub(super) const KEPT_BY_ALLOCATOR: u64 = 16;
-
 /// A file and the memory to read it in.
 pub(super) struct PageFile {
     pub path: PathBuf,
@@ -376,7 +372,6 @@ impl GrantedPages {
                 _ => working += kept,
             }
         }
-        kept += kept / KEPT_BY_ALLOCATOR;
         let pool = self.file.pool.clone();
         let shares = pool
             .take(working)

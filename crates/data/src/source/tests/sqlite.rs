@@ -6,7 +6,7 @@ use tidegate_memory::Ledger;
 use super::{Folder, ROOMY, check_pieces, lines, open_with, read, reading, rows, texts};
 use crate::chunk::Read;
 use crate::source::{Kind, Source, SourceOptions};
-use crate::{BadRows, Error, Position, Result};
+use crate::{BadRows, Error, Position, Result, Role, Table, TableOptions};
 
 fn database(sql: &str) -> Folder {
     let folder = Folder::new(&[]);
@@ -69,6 +69,76 @@ fn the_only_table_is_read_without_a_query() {
     let profile = source.profile(&without_flag, &Ledger::new(ROOMY)).unwrap();
     assert_eq!((profile.rows, profile.complete), (3, true));
     assert_eq!((profile.columns[1].numbers, profile.columns[5].text), (3, 1));
+}
+
+/// SQLite keeps a text in a column of numbers as it is.
+#[test]
+fn a_declaration_is_believed_where_the_values_bear_it_out() {
+    let folder = database(
+        "CREATE TABLE t (x INTEGER, size REAL, mixed NUMERIC, coast BOOLEAN, sure BOOL, y INTEGER);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+         INSERT INTO t SELECT i * 37 % 101, CASE i WHEN 7 THEN NULL ELSE i / 8.0 END,
+            CASE i % 2 WHEN 0 THEN 'odd ' || (i % 5) ELSE i % 3 END, CASE i % 3 WHEN 0 THEN 'perhaps' ELSE i % 2 END,
+            i % 2, CASE i * 7 % 3 WHEN 0 THEN 'good' ELSE 'bad' END FROM n;",
+    );
+    let source = folder.open("t.db").unwrap();
+    let profile = source.profile(&texts(&source), &Ledger::new(ROOMY)).unwrap();
+    let looks: Vec<(Kind, u64, u64, u64)> = profile
+        .columns
+        .iter()
+        .map(|look| (look.kind, look.numbers, look.text, look.missing))
+        .collect();
+    assert_eq!(
+        looks,
+        [
+            (Kind::Number, 200, 0, 0),
+            (Kind::Number, 199, 0, 1),
+            (Kind::Untyped, 100, 100, 0),
+            (Kind::Untyped, 134, 66, 0),
+            (Kind::Boolean, 200, 0, 0),
+            (Kind::Untyped, 0, 200, 0),
+        ]
+    );
+    assert_eq!(profile.columns[1].moments.max, 25.0);
+    let table = Table::open(source, "y", &TableOptions::default(), &Ledger::new(ROOMY)).unwrap();
+    let labels: Vec<&str> = table
+        .encoders
+        .target
+        .labels()
+        .iter()
+        .map(|label| label.text.as_str())
+        .collect();
+    assert_eq!(labels, ["bad", "good"]);
+    let roles: Vec<Role> = table.columns.iter().map(|column| column.judged.role).collect();
+    assert_eq!(
+        roles,
+        [
+            Role::Numeric,
+            Role::Numeric,
+            Role::Category,
+            Role::Category,
+            Role::Boolean
+        ]
+    );
+}
+
+#[test]
+fn a_look_counts_the_values_that_it_remembers() {
+    let columns: Vec<String> = (0..100).map(|column| format!("c{column}")).collect();
+    let values: Vec<String> = (0..100).map(|column| format!("i * 7 + {column}")).collect();
+    let folder = database(&format!(
+        "CREATE TABLE t ({0}); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+         INSERT INTO t SELECT {1} FROM n;",
+        columns.join(", "),
+        values.join(", ")
+    ));
+    let source = folder.open("t.db").unwrap();
+    match source.profile(&texts(&source), &Ledger::new(1 << 20)) {
+        Err(Error::Columns { columns, needed, .. }) => {
+            assert_eq!((columns, needed), (100, 100 * (1024 + 4096 * 5)));
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

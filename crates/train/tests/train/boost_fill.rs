@@ -1,0 +1,73 @@
+//! Binning a table into a pack: whole, or not at all.
+
+use std::ops::ControlFlow;
+
+use tidegate_data::pack::{BinsPack, BinsWriter, PackKey, PackOptions, PackStore};
+use tidegate_data::{PassOptions, Purpose, Table, TableOptions};
+use tidegate_memory::Ledger;
+use tidegate_train::boost::{self, Blocks, FeatureBins, Objective, Options, Shape};
+
+use crate::help::{Scratch, fit_options, source};
+use crate::tables::{Kind, plain_rows};
+
+const ROOMY: u64 = 1 << 30;
+
+#[test]
+fn a_pack_that_was_broken_off_leaves_nothing() {
+    let scratch = Scratch::new("data.csv", plain_rows(Kind::Number, 60_000));
+    let ledger = Ledger::new(ROOMY);
+    let mut table = Table::open(source(&scratch.path()), "y", &TableOptions::default(), &ledger).unwrap();
+    let encoding = table
+        .fit_encoders(Purpose::Trees, &fit_options(), &ledger)
+        .unwrap();
+    let features: Vec<FeatureBins> = encoding
+        .cuts
+        .iter()
+        .map(|column| FeatureBins::new(&column.name, column.cuts.clone()))
+        .collect();
+    let shape = Shape {
+        n_bins: features.iter().map(FeatureBins::n_bins).sum(),
+        block_rows: 4_096,
+        ..Shape::new(encoding.rows.unwrap() as usize, features.len())
+    };
+    let options = Options::new(Objective::Squared);
+    let whole = boost::plan(&shape, &options, 1, ROOMY).unwrap();
+    // Less than all blocks, so that a pack is needed.
+    let plan = boost::plan(&shape, &options, 1, whole.total() - whole.bytes(boost::ROWS) / 2).unwrap();
+    assert!(plan.resident_blocks < shape.n_blocks());
+
+    let packs = scratch.beside("packs");
+    let store = PackStore::at(&packs);
+    let key = PackKey::of(&[b"table"]);
+    let fill = |pieces: u64| {
+        let pack = PackOptions {
+            store: PackStore::at(&packs),
+            key,
+            description: "a table".into(),
+            n_rows: shape.n_rows as u64,
+        };
+        let writer = BinsWriter::create(&pack, features.len(), &ledger.holder("pack")).unwrap();
+        let pass = PassOptions {
+            threads: 2,
+            holdout: fit_options().holdout,
+            start: None,
+        };
+        let mut heard = 0;
+        let progress = |_, _| {
+            heard += 1;
+            match heard < pieces {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        boost::fill(&table, &features, &plan, Some(writer), &pass, &ledger, progress).unwrap()
+    };
+    assert!(fill(1).is_none());
+    let there = BinsPack::open(&store, key, features.len(), &ledger.holder("pack")).unwrap();
+    assert!(there.is_none(), "half a pack stays");
+    let (rows, counts) = fill(u64::MAX).unwrap();
+    let n_rows: usize = (0..rows.n_blocks()).map(|block| rows.n_rows(block)).sum();
+    assert_eq!((n_rows as u64, counts.rows), (60_000, 60_000));
+    let there = BinsPack::open(&store, key, features.len(), &ledger.holder("pack")).unwrap();
+    assert_eq!(there.unwrap().total_rows(), 60_000);
+}
