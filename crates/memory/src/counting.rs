@@ -15,7 +15,8 @@
 //! | jemalloc | 1.81, 58 MB | 1.35, 94 MB | 1.04, 98 MB |
 //! | jemalloc, 2 arenas, decay 0 | 1.09, 4 MB | 1.24, 18 MB | 1.04, 6 MB |
 //!
-//! So [`Counting::new`] counts over the system's, and [`give_freed_memory_back`] makes the settings.
+//! So [`Counting::new`] counts over the system's, and [`give_freed_memory_back`] makes the settings. It maps from
+//! 128 KiB: pages of columnar files are just below 1 MiB, and 29 MB of them made 47 MB resident before, 31 MB since.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

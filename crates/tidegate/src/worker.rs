@@ -49,8 +49,8 @@ const PROGRAM: u64 = 2_200_000;
 const CODE: u64 = 11_000_000;
 /// What it grows by from its start, where it starts larger than usual.
 const PROGRAM_GROWTH: u64 = 1_400_000;
-/// Below this a worker could not even say that the budget is too small: the kernel would kill it first. Every
-/// plan needs more, the runtime and three blocks of text alone.
+/// Below this a worker might not even be able to say that the budget is too small: the kernel would kill it first,
+/// while it looks at a table. No job is done with less.
 const FLOOR: u64 = 20_000_000;
 
 /// The limit to set for a worker with this budget. A worker with less than the floor refuses the job, and

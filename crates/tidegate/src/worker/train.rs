@@ -12,7 +12,7 @@ use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
 use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowReport, THREAD_BYTES};
 use tidegate_watch::{Done, EncodedColumn, Event};
 
-use super::{FLOOR, Rate, Speaker, boost, linear, runtime_bytes, sampling_ledger};
+use super::{FLOOR, Rate, Speaker, boost, floor, linear, runtime_bytes, sampling_ledger};
 use crate::{Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
@@ -198,7 +198,26 @@ impl Site<'_> {
                     bytes: 0,
                 };
                 table.fit_encoders(purpose, &options, &sampling)?;
-                tidegate_train::linear::plan(&table, job.threads(), runtime, budget)?.threads
+                let asked = |error| match error {
+                    TrainError::BudgetTooSmall { least, holders, .. } => TrainError::BudgetTooSmall {
+                        least,
+                        budget,
+                        holders,
+                    },
+                    error => error,
+                };
+                let plan = tidegate_train::linear::plan(&table, job.threads(), runtime, floor(budget))
+                    .map_err(asked)?;
+                if budget < FLOOR {
+                    let (least, holders) = (FLOOR, plan.holders);
+                    return Err(TrainError::BudgetTooSmall {
+                        least,
+                        budget,
+                        holders,
+                    }
+                    .into());
+                }
+                plan.threads
             }
             false => threads_that_fit(&table, job.threads(), runtime, budget)?,
         };
