@@ -48,7 +48,7 @@ pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
     let run = session.store.find(&arguments.run)?;
     let dir = session.store.run_dir(&run.id);
     let mut shown = Shown {
-        parts: measured(&run, session.store.parts(&run.id)?),
+        parts: measured(session.store.parts(&run.id)?),
         metrics: session.store.metrics(&run.id)?,
         report: Report::load(&dir.model()).ok(),
         explained: match arguments.json {
@@ -132,7 +132,7 @@ fn print(shown: &mut Shown) {
         .map(|(name, value)| vec![name.to_string(), value])
         .collect();
     columns(&rows).iter().for_each(|line| say!("  {line}"));
-    print_parts(&shown.parts);
+    print_parts(&shown.parts, run);
     if let Some(report) = &shown.report {
         print_report(report);
     }
@@ -148,18 +148,16 @@ fn print(shown: &mut Shown) {
     }
 }
 
-/// The program itself asks the ledger for nothing: it held what is left of the kernel's peak without the others.
-fn measured(run: &Run, mut parts: Vec<Part>) -> Vec<Part> {
-    let others = parts.iter().filter(|part| part.name != RUNTIME);
-    let held: u64 = others.filter_map(|part| part.held_bytes).sum();
+/// Of the program itself the ledger knows only what was planned: nobody measured it apart from the rest.
+fn measured(mut parts: Vec<Part>) -> Vec<Part> {
     for part in parts.iter_mut().filter(|part| part.name == RUNTIME) {
-        part.held_bytes = run.peak_bytes.map(|peak| peak.saturating_sub(held));
+        part.held_bytes = None;
     }
     parts
 }
 
-/// The plan against what was measured.
-fn print_parts(parts: &[Part]) {
+/// The plan against what was held, and all together against what the kernel counted.
+fn print_parts(parts: &[Part], run: &Run) {
     if parts.is_empty() {
         return;
     }
@@ -172,6 +170,11 @@ fn print_parts(parts: &[Part]) {
             .filter(|part| some(part.planned_bytes) || some(part.held_bytes))
             .map(|part| vec![part.name.clone(), size(part.planned_bytes), size(part.held_bytes)]),
     );
+    rows.push(vec![
+        "together".into(),
+        size(run.needs_bytes),
+        size(run.peak_bytes),
+    ]);
     columns(&rows).iter().for_each(|line| say!("  {line}"));
 }
 

@@ -197,12 +197,13 @@ fn one_run_shown() {
       exit code  0
       folder  [dir]/home/runs/[run]
       MEMORY  PLANNED  AT THE PEAK
-      runtime  [size]  [size]
+      runtime  [size]  -
       columns  [size]  [size]
       data buffers  [size]  [size]
       model  [size]  [size]
       evaluation  [size]  [size]
       pack  [size]  [size]
+      together  [size]  [size]
     metrics on 52 rows held out:
       log loss  0.3220  baseline 0.6908
       AUC  0.9280  baseline 0.5000
