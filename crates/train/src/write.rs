@@ -43,7 +43,7 @@ pub(crate) fn replace_folder(folder: &Path, fill: impl FnOnce(&Folder) -> Result
     Ok(())
 }
 
-/// `folder`, or what [`replace_folder`] had put aside when it was killed between its two renames.
+/// `folder`, or what was put aside of it by a writer that was killed between its two renames.
 pub fn present(folder: &Path) -> PathBuf {
     let old = sibling(folder, "old");
     if !folder.exists() && old.exists() {
