@@ -93,10 +93,13 @@ pub fn fill(
             bins
         },
         |batch, bins, position| -> Result<ControlFlow<()>> {
+            n_rows += batch.n_rows() as u64;
+            if n_rows > plan.shape.n_rows as u64 {
+                return Err(changed(table));
+            }
             for (row, bins) in batch.rows().zip(bins.chunks_exact(features.len())) {
                 filling.push(bins, row.target as f32, row.held_out)?;
             }
-            n_rows += batch.n_rows() as u64;
             let next = progress(position, n_rows);
             stopped = next.is_break();
             Ok(next)
@@ -104,6 +107,9 @@ pub fn fill(
     )?;
     if stopped {
         return Ok(None);
+    }
+    if n_rows != plan.shape.n_rows as u64 {
+        return Err(changed(table));
     }
     let rows = filling.finish()?;
     match &rows.pack {
@@ -205,6 +211,12 @@ impl Filling {
             pack,
         })
     }
+}
+
+/// A second reading brought other rows than the first, which the plan was made for.
+fn changed(table: &Table) -> Error {
+    let path = table.source.path().into();
+    Error::Data(tidegate_data::Error::Changed { path })
 }
 
 fn no_pack(problem: PackProblem) -> Error {

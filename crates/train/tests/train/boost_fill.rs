@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use tidegate_data::pack::{BinsPack, BinsWriter, PackKey, PackOptions, PackStore};
 use tidegate_data::{PassOptions, Purpose, Table, TableOptions};
 use tidegate_memory::Ledger;
+use tidegate_train::Error;
 use tidegate_train::boost::{self, Blocks, FeatureBins, Objective, Options, Shape};
 
 use crate::help::{Scratch, fit_options, source};
@@ -12,9 +13,8 @@ use crate::tables::{Kind, plain_rows};
 
 const ROOMY: u64 = 1 << 30;
 
-#[test]
-fn a_pack_that_was_broken_off_leaves_nothing() {
-    let scratch = Scratch::new("data.csv", plain_rows(Kind::Number, 60_000));
+/// A table, its features and its shape, in blocks that are small enough for many of them.
+fn ready(scratch: &Scratch) -> (Table, Vec<FeatureBins>, Shape) {
     let ledger = Ledger::new(ROOMY);
     let mut table = Table::open(source(&scratch.path()), "y", &TableOptions::default(), &ledger).unwrap();
     let encoding = table
@@ -30,6 +30,40 @@ fn a_pack_that_was_broken_off_leaves_nothing() {
         block_rows: 4_096,
         ..Shape::new(encoding.rows.unwrap() as usize, features.len())
     };
+    (table, features, shape)
+}
+
+fn pass() -> PassOptions {
+    PassOptions {
+        threads: 2,
+        holdout: fit_options().holdout,
+        start: None,
+    }
+}
+
+/// Rows that came or went between the two readings.
+#[test]
+fn a_table_that_changed_since_the_fit_is_refused() {
+    let scratch = Scratch::new("data.csv", plain_rows(Kind::Number, 20_000));
+    let (table, features, shape) = ready(&scratch);
+    for n_rows in [19_000, 19_999, 20_001, 30_000] {
+        let ledger = Ledger::new(ROOMY);
+        let shape = Shape { n_rows, ..shape };
+        let plan = boost::plan(&shape, &Options::new(Objective::Squared), 1, ROOMY).unwrap();
+        let go_on = |_, _| ControlFlow::Continue(());
+        let found = boost::fill(&table, &features, &plan, None, &pass(), &ledger, go_on);
+        let Err(Error::Data(tidegate_data::Error::Changed { path })) = found.map(|_| ()) else {
+            panic!("{n_rows} rows were taken");
+        };
+        assert_eq!((path, ledger.used()), (scratch.path(), 0));
+    }
+}
+
+#[test]
+fn a_pack_that_was_broken_off_leaves_nothing() {
+    let scratch = Scratch::new("data.csv", plain_rows(Kind::Number, 60_000));
+    let ledger = Ledger::new(ROOMY);
+    let (table, features, shape) = ready(&scratch);
     let options = Options::new(Objective::Squared);
     let whole = boost::plan(&shape, &options, 1, ROOMY).unwrap();
     // Less than all blocks, so that a pack is needed.
@@ -47,11 +81,6 @@ fn a_pack_that_was_broken_off_leaves_nothing() {
             n_rows: shape.n_rows as u64,
         };
         let writer = BinsWriter::create(&pack, features.len(), &ledger.holder("pack")).unwrap();
-        let pass = PassOptions {
-            threads: 2,
-            holdout: fit_options().holdout,
-            start: None,
-        };
         let mut heard = 0;
         let progress = |_, _| {
             heard += 1;
@@ -60,7 +89,7 @@ fn a_pack_that_was_broken_off_leaves_nothing() {
                 false => ControlFlow::Break(()),
             }
         };
-        boost::fill(&table, &features, &plan, Some(writer), &pass, &ledger, progress).unwrap()
+        boost::fill(&table, &features, &plan, Some(writer), &pass(), &ledger, progress).unwrap()
     };
     assert!(fill(1).is_none());
     let there = BinsPack::open(&store, key, features.len(), &ledger.holder("pack")).unwrap();
