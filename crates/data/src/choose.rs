@@ -46,6 +46,8 @@ const MOST_DUMMIES: usize = 256;
 /// Up to so many categories, trees get a code for each and split them into groups; 256 bins, less those for missing and
 /// for unseen ones.
 const MOST_PLACES: usize = 250;
+/// Up to so many columns of dummies that were asked for are written out for trees, a byte a row and column.
+const MOST_WRITTEN_OUT: usize = 64;
 /// A column of texts in which no two rows are alike names its rows.
 const IDENTIFIER_SHARE: f64 = 0.95;
 
@@ -169,7 +171,13 @@ impl Candidate<'_> {
             (Some(Encoding::Flag), _) => said(Encoder::Flag(Flag::Present)),
             (Some(Encoding::Hash), _) => said(Encoder::Hash(self.hashed())),
             (Some(Encoding::Dummy), Values::Categories(table)) => {
-                said(Encoder::Dummy(Dummy::fit(table, &self.dummy_options())))
+                let dummy = Dummy::fit(table, &self.dummy_options());
+                let n = dummy.width().sparse;
+                if purpose == Purpose::Linear || n > MOST_WRITTEN_OUT {
+                    return said(Encoder::Dummy(dummy));
+                }
+                let why = format!("as asked: written out, {n} dense columns, for trees take no sparse ones");
+                (Some(Encoder::Dummy(dummy.written_out())), None, why)
             }
             (Some(Encoding::Ordinal), Values::Categories(table)) => {
                 said(Encoder::Ordinal(Ordinal::fit(table, self.order())))

@@ -131,7 +131,7 @@ impl Table {
         let said = |column: &TableColumn| self.features.get(&column.name).unwrap_or(&none);
         let wishes: Vec<Wish> = used
             .iter()
-            .map(|column| wish(column, said(column), purpose))
+            .map(|column| wish(self, column, said(column), purpose))
             .collect();
         let Some(mut fitted) = self.fit(&wishes, options, ledger, progress)? else {
             return Ok(None);
@@ -152,6 +152,7 @@ impl Table {
             chosen.push(candidate.choose(purpose, rows));
         }
         self.fold_seed = options.seed;
+        self.pieces = Some(fitted.pieces);
         self.finish(purpose, chosen, fitted).map(Some)
     }
 
@@ -292,7 +293,37 @@ impl Table {
             cuts: Vec::new(),
         }
     }
+
+    /// How the tokens of a text become columns.
+    pub(crate) fn text_options(&self, column: &TableColumn) -> TextOptions {
+        let none = FeatureOptions::default();
+        let options = self.features.get(&column.name).unwrap_or(&none);
+        let document = column.words >= DOCUMENT_WORDS;
+        let weigh = match options.weight {
+            Some(TokenWeight::Tf) => Weigh::Count,
+            Some(TokenWeight::TfIdf) => Weigh::Rarity,
+            None if document => Weigh::Rarity,
+            None => Weigh::Count,
+        };
+        let tokens = match options.characters {
+            Some([shortest, longest]) => Tokens::Characters { shortest, longest },
+            None => Tokens::Words {
+                longest: options.words.unwrap_or(1),
+            },
+        };
+        let defaults = TextOptions::default();
+        TextOptions {
+            bits: options.bits.unwrap_or(defaults.bits),
+            tokens,
+            weigh,
+            unit_length: weigh == Weigh::Rarity,
+            ..defaults
+        }
+    }
 }
+
+/// Texts of so many words are documents: what is rare in them tells more, and their length nothing.
+const DOCUMENT_WORDS: f64 = 20.0;
 
 /// What a row takes in a pack.
 fn packed_bytes(purpose: Purpose, width: Width, sparse_values: f64) -> f64 {
@@ -309,10 +340,13 @@ fn packed_bytes(purpose: Purpose, width: Width, sparse_values: f64) -> f64 {
 }
 
 /// What the fit is to keep of a column.
-fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wish {
+fn wish(table: &Table, column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wish {
     match column.judged.role {
         Role::Time => Wish::Times,
-        Role::Text => Wish::Texts(text_options(column, options)),
+        Role::Text => Wish::Texts {
+            options: table.text_options(column),
+            used: purpose == Purpose::Linear || options.encode.is_some(),
+        },
         Role::Category => {
             let folds = match (options.encode, options.order) {
                 (Some(Encoding::Impact), _) => Some(options.folds.unwrap_or(FOLDS)),
@@ -327,32 +361,5 @@ fn wish(column: &TableColumn, options: &FeatureOptions, purpose: Purpose) -> Wis
         _ => Wish::Numbers {
             quantiles: purpose == Purpose::Trees || options.needs_quantiles(),
         },
-    }
-}
-
-/// Texts of so many words are documents: what is rare in them tells more, and their length nothing.
-const DOCUMENT_WORDS: f64 = 20.0;
-
-fn text_options(column: &TableColumn, options: &FeatureOptions) -> TextOptions {
-    let document = column.words >= DOCUMENT_WORDS;
-    let weigh = match options.weight {
-        Some(TokenWeight::Tf) => Weigh::Count,
-        Some(TokenWeight::TfIdf) => Weigh::Rarity,
-        None if document => Weigh::Rarity,
-        None => Weigh::Count,
-    };
-    let tokens = match options.characters {
-        Some([shortest, longest]) => Tokens::Characters { shortest, longest },
-        None => Tokens::Words {
-            longest: options.words.unwrap_or(1),
-        },
-    };
-    let defaults = TextOptions::default();
-    TextOptions {
-        bits: options.bits.unwrap_or(defaults.bits),
-        tokens,
-        weigh,
-        unit_length: weigh == Weigh::Rarity,
-        ..defaults
     }
 }

@@ -44,8 +44,9 @@ const FEW_BYTES: u64 = 1 << 20;
 /// What a pass over the training rows says about a table.
 #[derive(Debug)]
 pub(crate) struct Fitted {
-    /// What became of the rows.
+    /// What became of the rows, and in how many pieces they came.
     pub counts: RowCounts,
+    pub pieces: u64,
     /// In the order of the table's columns.
     pub columns: Vec<ColumnFit>,
     /// Of a target that is a number.
@@ -106,7 +107,11 @@ pub(crate) enum Wish {
         /// They need little room.
         few: bool,
     },
-    Texts(TextOptions),
+    Texts {
+        options: TextOptions,
+        /// Otherwise only the different texts are counted: the model takes no tokens.
+        used: bool,
+    },
 }
 
 /// What a piece adds, column by column.
@@ -126,7 +131,9 @@ enum Part {
     /// The category of each chosen row.
     Keys(Vec<u64>),
     Texts {
-        /// The places of the tokens of all rows, and how many each row has.
+        /// Different tokens of all rows.
+        tokens: u64,
+        /// Where they are weighed: the places of the tokens of all rows, and how many each row has.
         places: Vec<u32>,
         lengths: Vec<u32>,
         distinct: Distinct,
@@ -180,6 +187,7 @@ impl Table {
         let target = &self.encoders.target;
         let mut fitted = Fitted {
             counts: RowCounts::default(),
+            pieces: 0,
             columns: wishes
                 .iter()
                 .map(|wish| wish.start(target, table_bytes(wish)))
@@ -221,8 +229,15 @@ impl Table {
     pub(crate) fn fit_bytes(&self) -> u64 {
         let rows = self.source.piece_size(&self.reading).rows;
         let column = |column: &TableColumn| match (column.judged.read, column.judged.role) {
-            // The tokens of all rows, in a vector that grows.
-            (Read::Text, Role::Text) => SKETCH_BYTES + (rows as f64 * (4.0 + 6.0 * column.words)) as u64,
+            (Read::Text, Role::Text) => {
+                let options = self.text_options(column);
+                let tokens = match options.weigh {
+                    // Those of all rows, in a vector that grows.
+                    Weigh::Rarity => 4.0 + 6.0 * column.tokens(options.tokens),
+                    Weigh::Count => 0.0,
+                };
+                SKETCH_BYTES + (rows as f64 * tokens) as u64
+            }
             (Read::Text, _) => 8 * rows,
             _ => SKETCH_BYTES + (24 << 10).min(16 * rows),
         };
@@ -275,6 +290,7 @@ impl Fitted {
     /// Takes in what a piece amounts to, in the order of the source.
     fn take_in(&mut self, chunk: &Chunk, piece: PieceFit, columns: &[usize], place: &Place, seed: u64) {
         self.counts.add(&piece.counts);
+        self.pieces += 1;
         match self.classes.is_empty() {
             true => self.target.push_slice(&piece.targets),
             false => piece
@@ -338,13 +354,14 @@ impl Fitted {
                         tokens, documents, ..
                     },
                     Part::Texts {
+                        tokens: more,
                         places,
                         lengths,
                         distinct,
                         missing,
                     },
                 ) => {
-                    *tokens += places.len() as u64;
+                    *tokens += more;
                     let mut rest = places.as_slice();
                     for documents in documents.iter_mut() {
                         for length in &lengths {
@@ -379,9 +396,13 @@ impl Wish {
     /// What the counts of its tokens take.
     fn documents_bytes(&self) -> u64 {
         match self {
-            Wish::Texts(options) if options.weigh == Weigh::Rarity => Documents::bytes_needed(options.bits),
+            Wish::Texts { options, .. } if self.weighs_tokens() => Documents::bytes_needed(options.bits),
             _ => 0,
         }
+    }
+
+    fn weighs_tokens(&self) -> bool {
+        matches!(self, Wish::Texts { options, used: true } if options.weigh == Weigh::Rarity)
     }
 
     fn start(&self, target: &Target, table_bytes: usize) -> ColumnFit {
@@ -404,9 +425,9 @@ impl Wish {
                 let shape = folds.map_or(Shape::COUNT, |folds| Shape { folds, targets });
                 Values::Categories(CategoryTable::with_capacity_bytes(shape, table_bytes))
             }
-            Wish::Texts(options) => Values::Texts {
+            Wish::Texts { options, .. } => Values::Texts {
                 tokens: 0,
-                documents: (options.weigh == Weigh::Rarity).then(|| Documents::new(options.bits)),
+                documents: self.weighs_tokens().then(|| Documents::new(options.bits)),
                 options: options.clone(),
             },
         };
@@ -459,23 +480,34 @@ impl Wish {
                 let key = |row: &u32| chunk.text(column, *row as usize).map_or(MISSING, hash);
                 Part::Keys(rows.iter().map(key).collect())
             }
-            Wish::Texts(options) => {
+            Wish::Texts { options, used } => {
                 let text = Text::fit(options, None);
                 let mut scratch = TextScratch::default();
-                let (mut places, mut lengths) = (Vec::new(), Vec::with_capacity(rows.len()));
+                let weighed = self.weighs_tokens();
+                let (mut tokens, mut places, mut lengths) = (0, Vec::new(), Vec::new());
                 let (mut distinct, mut missing) = (Distinct::default(), 0);
                 for row in rows {
-                    let before = places.len();
-                    match chunk.text(column, *row as usize) {
-                        None => missing += 1,
+                    let found = match chunk.text(column, *row as usize) {
+                        None => {
+                            missing += 1;
+                            &[][..]
+                        }
                         Some(bytes) => {
                             distinct.insert(hash(bytes));
-                            places.extend(text.encode(bytes, &mut scratch).iter().map(|(place, _)| *place));
+                            match used {
+                                true => text.encode(bytes, &mut scratch),
+                                false => &[][..],
+                            }
                         }
+                    };
+                    tokens += found.len() as u64;
+                    if weighed {
+                        places.extend(found.iter().map(|(place, _)| *place));
+                        lengths.push(found.len() as u32);
                     }
-                    lengths.push((places.len() - before) as u32);
                 }
                 Part::Texts {
+                    tokens,
                     places,
                     lengths,
                     distinct,

@@ -89,20 +89,22 @@ impl Table {
 
     /// Two slots a thread and one for the reader, but no more than there are pieces.
     fn n_slots(&self, piece_rows: u64, threads: usize) -> usize {
-        let pieces = match self.source.rows_guess() {
+        let pieces = match (self.pieces, self.source.rows_guess()) {
+            (Some(pieces), _) => pieces.max(1),
             // Pieces may be smaller than they could be: a quarter more of them, and two.
-            Some(rows) => rows.saturating_mul(5) / (piece_rows.max(1) * 4) + 2,
-            None => u64::MAX,
+            (None, Some(rows)) => rows.saturating_mul(5) / (piece_rows.max(1) * 4) + 2,
+            (None, None) => u64::MAX,
         };
         pieces.min(2 * threads as u64 + 1) as usize
     }
 
-    /// What a thread that encodes a piece holds beside its buffers: the rows that it has chosen, with their targets
-    /// and the keys of their texts.
+    /// What a thread that encodes a piece holds beside its buffers: the rows that it has chosen, with their targets,
+    /// the keys of their texts and, where not all rows are chosen, their numbers.
     fn scratch_bytes(&self) -> u64 {
-        let is_text = |wanted: &&Wanted| wanted.read == Read::Text;
-        let texts = self.reading.wanted.iter().filter(is_text).count() as u64;
-        self.source.piece_size(&self.reading).rows * (24 + 8 * texts)
+        // Numbers are copied where only some rows are used.
+        let copied = |wanted: &&Wanted| wanted.read == Read::Text || !self.filter.is_none();
+        let copied = self.reading.wanted.iter().filter(copied).count() as u64;
+        self.source.piece_size(&self.reading).rows * (24 + 8 * copied)
     }
 
     fn slot_size(&self) -> SlotSize {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Ledger};
 
 use crate::chunk::Wanted;
-use crate::encode::{Encoders, Feature, ImpactFolds, Width};
+use crate::encode::{Encoders, Feature, ImpactFolds, Tokens, Width};
 use crate::filter::{Condition, Filter, SampleSize};
 use crate::pack::TablePack;
 use crate::profile::{ColumnProfile, Profile};
@@ -50,10 +50,24 @@ pub struct TableColumn {
     pub name: String,
     pub judged: Judged,
     pub missing_share: f64,
-    /// Words of a value on average.
+    /// Words and bytes of a text on average.
     pub words: f64,
+    pub text_bytes: f64,
     /// The sample shows all of its few values many times over.
     pub few: bool,
+}
+
+impl TableColumn {
+    /// About so many tokens of a text.
+    pub(crate) fn tokens(&self, tokens: Tokens) -> f64 {
+        match tokens {
+            Tokens::Words { longest } => self.words * f64::from(longest),
+            // As if it were one long word.
+            Tokens::Characters { shortest, longest } => {
+                self.text_bytes * f64::from(longest.saturating_sub(shortest) + 1)
+            }
+        }
+    }
 }
 
 /// A source and the way its rows become batches.
@@ -75,6 +89,8 @@ pub struct Table {
     /// Where each feature stands among the wanted columns if the source has it, and the target likewise.
     pub(crate) feature_columns: Vec<Option<usize>>,
     pub(crate) target_column: Option<usize>,
+    /// In so many pieces the source comes, once it was read to its end.
+    pub(crate) pieces: Option<u64>,
     /// The memory of the fitted encoders.
     pub(crate) held: Option<Grant>,
     /// Where passes find their batches, and put them the first time.
@@ -110,6 +126,7 @@ impl Table {
                 judged: said_or_judged(look, options, profile.complete),
                 missing_share: look.missing as f64 / rows as f64,
                 words: look.words as f64 / look.text.max(1) as f64,
+                text_bytes: look.text_bytes as f64 / look.text.max(1) as f64,
                 few: look.n_distinct().is_some_and(|n| n * 10 <= look.values()),
             })
         };
@@ -138,6 +155,7 @@ impl Table {
             fold_seed: 0,
             feature_columns: Vec::new(),
             target_column: None,
+            pieces: None,
             held: None,
             pack: None,
         };
@@ -211,6 +229,7 @@ impl Table {
             profile: None,
             fold_seed: 0,
             target_column: None,
+            pieces: None,
             held: None,
             pack: None,
         })

@@ -146,7 +146,7 @@ impl Job {
                 "give 1 or more, or leave it out",
             );
         }
-        if train.patience.is_some() && data.holdout == 0.0 {
+        if train.patience.is_some() && data.holdout == 0.0 && train.folds.is_none() {
             return usage(
                 "--patience needs rows to judge by".into(),
                 "hold some out: --holdout 0.1",

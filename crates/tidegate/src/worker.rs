@@ -78,6 +78,8 @@ impl Task {
         })?;
         let mut job = tidegate_watch::Job::new(program, ["worker", &task]);
         job.hold_stops = true;
+        // Naming the functions of a panic takes more memory than most budgets have: it would end as an OOM kill.
+        job.envs.push(("RUST_BACKTRACE".into(), "0".into()));
         Ok(job)
     }
 }
@@ -206,14 +208,17 @@ fn runtime_bytes(budget: u64) -> u64 {
     let host = Host::live();
     let memory = process_memory(&host, std::process::id().cast_signed());
     let own = memory.and_then(|memory| memory.anonymous).unwrap_or(0);
-    let limit = Cgroup::of(&host, None)
-        .ok()
-        .and_then(|group| group.limit().bytes());
-    let code = match limit {
-        Some(limit) if limit <= floor(budget) => 0,
-        _ => CODE,
+    let code = match own_group(budget) {
+        Some(_) => 0,
+        None => CODE,
     };
     PROGRAM.max(own + PROGRAM_GROWTH) + code
+}
+
+/// The cgroup that holds this worker, and nobody else, to its budget.
+fn own_group(budget: u64) -> Option<Cgroup> {
+    let group = Cgroup::of(&Host::live(), None).ok()?;
+    (group.limit().bytes()? <= floor(budget)).then_some(group)
 }
 
 /// A ledger with room for a look at the data even where the budget has none, so that the least budget can
@@ -236,15 +241,24 @@ fn working_ledger(plan: &Plan) -> Result<(Ledger, [Grant; 2])> {
 }
 
 /// Of the stages to come and of the one that is over, the fit of the encoders, the one that takes the most: holders
-/// with their bytes, and their sum. What the fit took is known by now.
-fn largest_stage(mut stages: Vec<Vec<(String, u64)>>, ledger: &Ledger) -> (Vec<(String, u64)>, u64) {
+/// with their bytes, and what they take together. What the fit took is known by now: where the kernel counts this
+/// process alone, by its count, for not all that was granted is touched.
+fn largest_stage(stages: Vec<Vec<(String, u64)>>, ledger: &Ledger) -> (Vec<(String, u64)>, u64) {
+    let sum = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
     let fit = ledger.snapshot().holders.into_iter();
-    stages.push(fit.map(|holder| (holder.name, holder.at_peak)).collect());
-    let sum = |holders: &Vec<(String, u64)>| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let fit: Vec<(String, u64)> = fit.map(|holder| (holder.name, holder.at_peak)).collect();
+    let counted = own_group(ledger.budget()).and_then(|group| group.peak());
+    let granted = sum(&fit);
+    let fit = (fit, counted.map_or(granted, |bytes| bytes.min(granted)));
+    let to_come = stages.into_iter().map(|holders| {
+        let bytes = sum(&holders);
+        (holders, bytes)
+    });
     // The first of equals, for it says more.
-    let largest = stages.into_iter().rev().max_by_key(sum).unwrap_or_default();
-    let needs = sum(&largest);
-    (largest, needs)
+    let largest = std::iter::once(fit)
+        .chain(to_come)
+        .max_by_key(|(_, bytes)| *bytes);
+    largest.unwrap_or_default()
 }
 
 /// Rows per second since the epoch began.

@@ -28,7 +28,7 @@ impl Encoder {
                 by_category(&frequency.lookup, table)
             }
             (Encoder::Impact(impact), Values::Categories(table)) => by_category(&impact.lookup, table),
-            (Encoder::Flag(_), _) => vec![vec![0.5]],
+            (Encoder::Flag(_) | Encoder::Dummy(_), _) => vec![vec![0.5]; self.width().dense],
             _ => vec![Vec::new(); self.width().dense],
         }
     }

@@ -65,6 +65,9 @@ pub struct Dummy {
     pub missing: bool,
     /// The first name has no column.
     pub dropped: bool,
+    /// The columns are written out, zeros and all, for models that take no sparse ones.
+    #[serde(default)]
+    pub dense: bool,
 }
 
 impl Dummy {
@@ -92,6 +95,22 @@ impl Dummy {
             other: kept.len() < table.len(),
             missing: options.flag_missing && table.missing().count() > 0,
             dropped: options.drop_one && !kept.is_empty(),
+            dense: false,
+        }
+    }
+
+    pub(crate) fn written_out(self) -> Dummy {
+        Dummy { dense: true, ..self }
+    }
+
+    /// Writes the columns of the rows with these keys, `stride` apart.
+    pub(crate) fn encode(&self, keys: &[u64], out: &mut [f32], stride: usize) {
+        let n = self.n_columns();
+        for (key, out) in keys.iter().zip(out.chunks_mut(stride)) {
+            out[..n].fill(0.0);
+            if let Some(place) = self.index(*key) {
+                out[place as usize] = 1.0;
+            }
         }
     }
 
@@ -115,8 +134,15 @@ impl Dummy {
     }
 
     pub fn width(&self) -> Width {
+        match self.dense {
+            true => Width::dense(self.n_columns()),
+            false => Width::sparse(self.n_columns()),
+        }
+    }
+
+    fn n_columns(&self) -> usize {
         let extra = usize::from(self.other) + usize::from(self.missing);
-        Width::sparse(self.names.len() + extra - usize::from(self.dropped))
+        self.names.len() + extra - usize::from(self.dropped)
     }
 
     pub fn name(&self, column: &str, output: usize) -> String {

@@ -204,6 +204,7 @@ impl Encoder {
                     }
                 }
             }
+            (Encoder::Dummy(dummy), Cells::Keys(keys)) => dummy.encode(keys, out, stride),
             (Encoder::Ordinal(ordinal), Cells::Keys(keys)) => ordinal.encode(keys, out, stride),
             (Encoder::Frequency(frequency), Cells::Keys(keys)) => frequency.encode(keys, out, stride),
             _ => {}

@@ -1,9 +1,12 @@
 //! What a column is taken for, and why; and what the user says goes before it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use tidegate_data::features::{Encoding, FeatureOptions};
-use tidegate_data::{Error, Features, Purpose, Role, Source, SourceOptions, Table, TableOptions};
+use tidegate_data::{
+    Batch, Error, Features, PassOptions, Purpose, Role, Source, SourceOptions, Table, TableOptions,
+};
 use tidegate_memory::Ledger;
 
 use crate::help::{ROOMY, Scratch, fit_options, without};
@@ -262,6 +265,53 @@ fn columns_are_chosen_and_left_out_by_name() {
     match features(&say("oter", FeatureOptions::default())) {
         Err(Error::UnknownColumn { name, .. }) => assert_eq!(name, "oter"),
         found => panic!("{found:?}"),
+    }
+}
+
+/// Few dummies that were asked for are written out, and said to be; many would take more than they are worth.
+#[test]
+fn trees_take_few_dummies_and_refuse_many() {
+    let dummies = FeatureOptions {
+        encode: Some(Encoding::Dummy),
+        ..FeatureOptions::default()
+    };
+    let plan = |n: usize| {
+        let scratch = Scratch::new(table_of("x", |i| format!("c{}", mixed(i) % n)));
+        let mut table = open(&scratch, &say("x", dummies.clone())).unwrap();
+        let found = table.fit_encoders(Purpose::Trees, &fit_options(1), &Ledger::new(ROOMY));
+        found.map(|plan| (plan, table, scratch))
+    };
+    let (found, table, _scratch) = plan(3).unwrap();
+    let x = found.columns.iter().find(|column| column.name == "x").unwrap();
+    assert_eq!(
+        (x.encoding.as_str(), x.width.dense, x.width.sparse),
+        ("dummy", 3, 0)
+    );
+    assert!(x.why.contains("written out, 3 dense columns"), "{}", x.why);
+    let cuts = found.cuts.iter().filter(|cut| cut.name.starts_with("x="));
+    assert!(cuts.clone().count() == 3 && cuts.into_iter().all(|cut| cut.cuts == [0.5]));
+    let pass = PassOptions {
+        threads: 1,
+        holdout: fit_options(1).holdout,
+        start: None,
+    };
+    let mut rows = 0;
+    let sums = |batch: &mut Batch| -> Vec<f32> {
+        let rows = batch.rows();
+        rows.map(|row| row.dense[..3].iter().sum()).collect()
+    };
+    let check = |_: &mut Batch, sums: Vec<f32>, _| -> Result<_, Error> {
+        assert!(sums.iter().all(|sum| *sum == 1.0), "one of three is 1");
+        rows += sums.len();
+        Ok(ControlFlow::Continue(()))
+    };
+    table.pass(&pass, &Ledger::new(ROOMY), sums, check).unwrap();
+    assert!(rows > 0);
+    match plan(100) {
+        Err(Error::SparseForTrees { columns, places, .. }) => {
+            assert_eq!((columns, places), (vec!["x".into()], 100))
+        }
+        found => panic!("{:?}", found.map(|(plan, ..)| plan)),
     }
 }
 

@@ -127,8 +127,9 @@ pub struct ModelPart {
     pub kind: ModelKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// Penalties on weights, or on the values of leaves.
+    /// A penalty on the weights of linear models.
     pub l1: f64,
+    /// A penalty on the squares of weights, or of the values of leaves.
     pub l2: f64,
     /// Trees at the most, their depth, and their leaves where those are to be fewer than the depth allows.
     pub trees: u32,

@@ -284,7 +284,7 @@ fn options_that_trees_do_not_know() {
 fn patience_over_folds() {
     let place = Place::with(mixed(2_000).csv());
     let trained = place.json(&format!(
-        "{TRAIN} --memory 64MB --trees 80 --folds 3 --patience 2"
+        "{TRAIN} --memory 64MB --trees 80 --folds 3 --patience 2 --holdout 0"
     ));
     let trees = trained["report"]["epochs"].as_u64().unwrap();
     assert!((1..80).contains(&trees), "{trees} trees");
