@@ -18,6 +18,7 @@ mod slurm;
 
 mod ledger;
 
+mod activity;
 mod cgroup;
 mod meminfo;
 mod pressure;
@@ -26,6 +27,10 @@ mod tree;
 
 mod counting;
 
+pub use activity::{
+    ProcessActivity, held_memory, open_files, process_activity, process_disk, runs_python, shared_memory,
+    vm_counter, waits,
+};
 pub use budget::{Bound, BoundKind, Budget, Limit, resolve};
 pub use cgroup::{Cgroup, CgroupEvents, CgroupStat, CgroupVersion};
 pub use counting::{Counting, give_freed_memory_back};

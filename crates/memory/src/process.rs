@@ -16,6 +16,8 @@ pub struct ProcessMemory {
     pub name: Option<String>,
     pub resident: Option<u64>,
     pub proportional: Option<u64>,
+    /// Pages that no other process has; only told with the shares.
+    pub private: Option<u64>,
     pub anonymous: Option<u64>,
     pub file: Option<u64>,
     pub shared: Option<u64>,
@@ -83,6 +85,7 @@ fn parse_status(text: &str, pid: i32) -> Option<ProcessMemory> {
 
 /// Puts proportional shares in place of resident sizes.
 fn apply_rollup(text: &str, memory: &mut ProcessMemory) {
+    let mut private = None;
     for line in text.lines() {
         let Some((name, value)) = line.split_once(':') else {
             continue;
@@ -94,12 +97,19 @@ fn apply_rollup(text: &str, memory: &mut ProcessMemory) {
             "Pss_File" => &mut memory.file,
             "Pss_Shmem" => &mut memory.shared,
             "SwapPss" => &mut memory.swap,
+            "Private_Clean" | "Private_Dirty" | "Private_Hugetlb" => {
+                private = kilobytes(value)
+                    .map(|bytes| bytes + private.unwrap_or(0))
+                    .or(private);
+                continue;
+            }
             _ => continue,
         };
         if let Some(bytes) = kilobytes(value) {
             *field = Some(bytes);
         }
     }
+    memory.private = private;
 }
 
 #[cfg(test)]
@@ -119,7 +129,7 @@ mod tests {
         );
         assert_eq!(memory.proportional, None);
         let rollup = "55d0-7ffc ---p 00000000 00:00 0      [rollup]\nRss:         502 kB\nPss:         210 kB\n\
-            Pss_Anon:    200 kB\nPss_File:      8 kB\nPss_Shmem:     2 kB\nSwap: 7 kB\nSwapPss: 3 kB\n";
+            Private_Clean: 3 kB\nPrivate_Dirty: 190 kB\nPss_Anon:    200 kB\nPss_File:      8 kB\nPss_Shmem:     2 kB\nSwap: 7 kB\nSwapPss: 3 kB\n";
         apply_rollup(rollup, &mut memory);
         let shares = (
             memory.proportional,
@@ -139,8 +149,8 @@ mod tests {
             )
         );
         assert_eq!(
-            (memory.resident, memory.peak_resident),
-            (Some(502 << 10), Some(512 << 10))
+            (memory.resident, memory.peak_resident, memory.private),
+            (Some(502 << 10), Some(512 << 10), Some(193 << 10))
         );
     }
 
