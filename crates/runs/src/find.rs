@@ -6,7 +6,7 @@ use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::{Error, Result};
-use crate::run::{ProcessRef, Run, Status};
+use crate::run::{Judgement, ProcessRef, Run, Status};
 use crate::store::Store;
 
 /// Which runs to list; the newest come first.
@@ -131,7 +131,8 @@ fn describe(run: &Run) -> String {
 const COLUMNS: &str = "id, name, kind, status, model, data, target, rows, data_bytes, command, created_ms,
     started_ms, ended_ms, budget_bytes, bound, needs_bytes, peak_bytes, peak_source, resident_peak_bytes,
     oom_kills, metric_name, metric_value, baseline_value, exit_code, signal, error, hint, containment,
-    cgroup, boot_id, supervisor_pid, supervisor_start, worker_pid, worker_start";
+    cgroup, boot_id, supervisor_pid, supervisor_start, worker_pid, worker_start, cause, grade, verdict,
+    family, attempt";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     let status: String = row.get("status")?;
@@ -171,6 +172,16 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
         boot_id: row.get("boot_id")?,
         supervisor: process(row, "supervisor_pid", "supervisor_start")?,
         worker: process(row, "worker_pid", "worker_start")?,
+        verdict: match (row.get("cause")?, row.get("grade")?, row.get("verdict")?) {
+            (Some(cause), Some(grade), Some(sentence)) => Some(Judgement {
+                cause,
+                grade,
+                sentence,
+            }),
+            _ => None,
+        },
+        family: row.get("family")?,
+        attempt: row.get("attempt")?,
     })
 }
 

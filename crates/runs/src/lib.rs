@@ -6,7 +6,11 @@
 //! HOME/runs.db                    runs and metrics
 //! HOME/runs/<id>/job.toml         what was asked, fully resolved
 //!                log.txt          stdout and stderr, time-stamped
-//!                flight.bin       the flight recorder: fixed-size records, append-only
+//!                flight.bin       the flight recorder: memory over time, fixed-size records, append-only
+//!                processes.bin    the same of each process
+//!                devices.bin      the same of each accelerator
+//!                stacks.jsonl     where Python code was, and how large its process was there
+//!                facts.json       what the supervisor saw at the end, before it was gone
 //!                checkpoint/      weights, optimizer, cursor
 //!                model/           the trained model
 //! ```
@@ -17,21 +21,31 @@
 //!
 //! A figure that was not measured is `None` here and NULL on disk, never zero.
 
+mod beside;
+mod devices;
 mod error;
 mod find;
 mod flight;
 mod log;
 mod paths;
+mod processes;
+mod records;
 mod run;
 mod schema;
+mod stacks;
 mod store;
 mod time;
 
+pub use beside::write_beside;
+pub use devices::DeviceRecord;
 pub use error::{Error, Result};
 pub use find::ListOptions;
-pub use flight::{Flight, FlightHeader, FlightRecord, FlightWriter, last_record, read_flight};
+pub use flight::{Flight, FlightRecord, FlightWriter, last_record, read_flight};
 pub use log::{LogWriter, Stream, tail};
 pub use paths::RunDir;
-pub use run::{Metric, NewRun, Outcome, Part, ProcessRef, Run, Started, Status, Summary};
+pub use processes::ProcessRecord;
+pub use records::{FlightHeader, RecordWriter, Recording, read_records};
+pub use run::{Judgement, Metric, NewRun, Outcome, Part, ProcessRef, Run, Started, Status, Summary};
+pub use stacks::{Frame, SeenThread, StackSample, StackWriter, Stacks, ThreadStack, read_stacks};
 pub use store::Store;
-pub use time::{clock, now_ms, timestamp};
+pub use time::{clock, now_ms, parse_timestamp, timestamp};

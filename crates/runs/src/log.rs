@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::time::{now_ms, timestamp};
@@ -16,7 +16,7 @@ const LINE_LIMIT: usize = 8 * 1024;
 const TAIL_LIMIT: u64 = 4 * 1024 * 1024;
 
 /// Which of the two outputs a line came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
     Out,

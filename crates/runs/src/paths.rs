@@ -34,6 +34,25 @@ impl RunDir {
         self.path.join("flight.bin")
     }
 
+    /// The flight recorder of each process, and of each accelerator.
+    pub fn processes(&self) -> PathBuf {
+        self.path.join("processes.bin")
+    }
+
+    pub fn devices(&self) -> PathBuf {
+        self.path.join("devices.bin")
+    }
+
+    /// Where Python code was.
+    pub fn stacks(&self) -> PathBuf {
+        self.path.join("stacks.jsonl")
+    }
+
+    /// What the supervisor saw at the end.
+    pub fn facts(&self) -> PathBuf {
+        self.path.join("facts.json")
+    }
+
     /// Weights, optimizer and cursor of an unfinished run.
     pub fn checkpoint(&self) -> PathBuf {
         self.path.join("checkpoint")

@@ -78,6 +78,8 @@ pub struct NewRun {
     /// before it counts as an orphan.
     pub supervisor: Option<ProcessRef>,
     pub boot_id: Option<String>,
+    /// The first attempt of the same job, by its id, and which attempt this is, from 2 on.
+    pub family: Option<(String, u32)>,
 }
 
 /// What is known once the worker runs.
@@ -158,6 +160,16 @@ impl Outcome {
     }
 }
 
+/// Why a run ended, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// A word for the kind of end.
+    pub cause: String,
+    /// `proven`, `likely` or `unknown`.
+    pub grade: String,
+    pub sentence: String,
+}
+
 /// One attempt at training, ours or a foreign command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Run {
@@ -194,6 +206,11 @@ pub struct Run {
     pub boot_id: Option<String>,
     pub supervisor: Option<ProcessRef>,
     pub worker: Option<ProcessRef>,
+    /// `None` as long as nobody asked why it ended.
+    pub verdict: Option<Judgement>,
+    /// The first attempt of the same job, and which one this is.
+    pub family: Option<String>,
+    pub attempt: Option<u32>,
 }
 
 impl Run {

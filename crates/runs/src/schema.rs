@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Entry `i` brings a database from version `i` to `i + 1`. Entries are only ever added.
-pub(crate) const MIGRATIONS: &[&str] = &[V1, V2];
+pub(crate) const MIGRATIONS: &[&str] = &[V1, V2, V3];
 
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
@@ -69,6 +69,16 @@ CREATE TABLE parts (
     held    INTEGER,
     UNIQUE (run, name)
 );
+";
+
+/// Why a run ended, and which attempt of the same job it was.
+const V3: &str = "
+ALTER TABLE runs ADD COLUMN cause TEXT;
+ALTER TABLE runs ADD COLUMN grade TEXT;
+ALTER TABLE runs ADD COLUMN verdict TEXT;
+ALTER TABLE runs ADD COLUMN family TEXT;
+ALTER TABLE runs ADD COLUMN attempt INTEGER;
+CREATE INDEX runs_family ON runs (family);
 ";
 
 pub(crate) fn version(db: &Connection) -> rusqlite::Result<i64> {

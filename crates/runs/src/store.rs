@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::error::{Error, Result};
 use crate::find::size;
 use crate::paths::RunDir;
-use crate::run::{Metric, NewRun, Outcome, Part, Run, Started, Status, Summary};
+use crate::run::{Judgement, Metric, NewRun, Outcome, Part, Run, Started, Status, Summary};
 use crate::{schema, time};
 
 /// How long a command waits for another one to let go of the database.
@@ -133,6 +133,8 @@ impl Store {
                     new.boot_id,
                     new.supervisor.map(|process| process.pid),
                     signed(new.supervisor.map(|process| process.start_time)),
+                    new.family.as_ref().map(|(first, _)| first),
+                    new.family.as_ref().map(|(_, attempt)| attempt),
                 ])
             });
             if let Err(source) = inserted {
@@ -310,6 +312,15 @@ impl Store {
         Ok(changed > 0)
     }
 
+    /// Notes why a run ended.
+    pub fn judge(&self, id: &str, judgement: &Judgement) -> Result<()> {
+        self.execute(
+            "UPDATE runs SET cause = ?2, grade = ?3, verdict = ?4 WHERE id = ?1",
+            params![id, judgement.cause, judgement.grade, judgement.sentence],
+        )?;
+        Ok(())
+    }
+
     pub(crate) fn failed(&self, source: rusqlite::Error) -> Error {
         Error::Database {
             path: self.home.join("runs.db"),
@@ -325,8 +336,8 @@ impl Store {
 
 const INSERT: &str = "
 INSERT INTO runs (id, name, kind, status, model, data, target, command, created_ms, budget_bytes, bound,
-    boot_id, supervisor_pid, supervisor_start)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    boot_id, supervisor_pid, supervisor_start, family, attempt)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
 
 /// SQLite does not call its busy handler for the switch to WAL, so two first commands at once would
 /// fail without a loop of our own.

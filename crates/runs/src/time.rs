@@ -25,6 +25,38 @@ pub fn timestamp(ms: i64) -> String {
     )
 }
 
+/// Reads what [`timestamp`] writes, of the years with four digits.
+///
+/// ```
+/// assert_eq!(tidegate_runs::parse_timestamp("2026-11-15T20:15:30.123Z"), Some(1_794_773_730_123));
+/// assert_eq!(tidegate_runs::parse_timestamp("yesterday"), None);
+/// ```
+pub fn parse_timestamp(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    let marks = [
+        (4, b'-'),
+        (7, b'-'),
+        (10, b'T'),
+        (13, b':'),
+        (16, b':'),
+        (19, b'.'),
+        (23, b'Z'),
+    ];
+    if bytes.len() != 24 || !marks.iter().all(|(at, mark)| bytes[*at] == *mark) {
+        return None;
+    }
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok().filter(|n| *n >= 0);
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    // The inverse of `civil`: years that begin in March.
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (shifted.div_euclid(400), shifted.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days =
+        era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
+    let seconds = (number(11, 13)? * 60 + number(14, 16)?) * 60 + number(17, 19)?;
+    Some(days * 86_400_000 + seconds * 1000 + number(20, 23)?)
+}
+
 /// The time of day in UTC, `20:15:30`.
 pub fn clock(ms: i64) -> String {
     let seconds = ms.div_euclid(1000).rem_euclid(86_400);
@@ -68,6 +100,7 @@ mod tests {
             (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
         ] {
             assert_eq!(timestamp(ms), text);
+            assert_eq!(parse_timestamp(text), Some(ms));
         }
     }
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tidegate_runs::{Error, FlightHeader, FlightRecord, FlightWriter, last_record, read_flight};
 
 const HEADER: usize = 64;
-const RECORD: usize = 144;
+const RECORD: usize = 264;
 
 fn header() -> FlightHeader {
     FlightHeader {
@@ -34,8 +34,8 @@ fn a_size() -> impl Strategy<Value = Option<u64>> {
 prop_compose! {
     fn a_record()(
         time_ms in any::<u64>(),
-        sizes in prop::collection::vec(a_size(), 12),
-        pressure in prop::collection::vec(prop_oneof![Just(None), (0f32..100.0).prop_map(Some)], 2),
+        sizes in prop::collection::vec(a_size(), 25),
+        pressure in prop::collection::vec(prop_oneof![Just(None), (0f32..100.0).prop_map(Some)], 4),
         (processes, epoch, step) in any::<(u32, u32, u64)>(),
     ) -> FlightRecord {
         FlightRecord {
@@ -57,6 +57,21 @@ prop_compose! {
             processes,
             epoch,
             step,
+            cgroup_anonymous: sizes[12],
+            cgroup_file: sizes[13],
+            cgroup_shared: sizes[14],
+            cgroup_swap: sizes[15],
+            host_available: sizes[16],
+            host_swap: sizes[17],
+            shared_memory: sizes[18],
+            major_faults: sizes[19],
+            cpu_ms: sizes[20],
+            read_bytes: sizes[21],
+            written_bytes: sizes[22],
+            open_files: sizes[23],
+            threads: sizes[24],
+            pressure_cpu: pressure[2],
+            pressure_io: pressure[3],
         }
     }
 }
@@ -149,7 +164,7 @@ fn headers_with_a_right_checksum_and_wrong_claims_are_refused() {
         read_flight(&path),
         Err(Error::FlightVersion {
             found: 9,
-            known: 1,
+            known: 2,
             ..
         })
     ));
@@ -246,4 +261,29 @@ fn a_full_disk_is_said_once_and_then_nothing_more() {
     assert!(status.success());
     let flight = read_flight(&dir.path().join("flight.bin")).unwrap();
     assert_eq!((flight.records.len(), flight.damaged), (1, 1));
+}
+
+/// A file of the first version, whose records end before the figures that came later.
+#[test]
+fn an_earlier_version_is_read_without_what_it_lacks() {
+    let (_dir, path) = write(&[FlightRecord {
+        time_ms: 7,
+        resident: Some(5),
+        step: 9,
+        threads: Some(3),
+        ..FlightRecord::default()
+    }]);
+    let bytes = fs::read(&path).unwrap();
+    let mut head = bytes[..60].to_vec();
+    head[8..12].copy_from_slice(&1u32.to_le_bytes());
+    head[12..16].copy_from_slice(&144u32.to_le_bytes());
+    head.extend(crc32fast::hash(&head).to_le_bytes());
+    let mut record = bytes[HEADER..HEADER + 140].to_vec();
+    record.extend(crc32fast::hash(&record).to_le_bytes());
+    fs::write(&path, [head, record].concat()).unwrap();
+    let found = read_flight(&path).unwrap().records[0];
+    assert_eq!(
+        (found.time_ms, found.resident, found.step, found.threads),
+        (7, Some(5), 9, None)
+    );
 }

@@ -2,5 +2,6 @@
 
 mod flight;
 mod log;
+mod others;
 mod store;
 mod writers;
