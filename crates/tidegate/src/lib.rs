@@ -10,9 +10,11 @@ mod explain;
 mod job;
 mod packs;
 mod predict;
+mod run;
 mod session;
 mod table;
 mod train;
+mod why;
 pub mod worker;
 
 pub use demo::{DemoOptions, Proof, Step, demo};
@@ -22,6 +24,8 @@ pub use explain::{ColumnImportance, EncodedImportance, Explained, Importance, ex
 pub use job::{ClassWeights, DataPart, Growth, Job, ModelKind, ModelPart, TrainPart};
 pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, prune_packs};
 pub use predict::{BrokenColumn, Names, OutputFormat, PredictJob, Predicted, predict};
+pub use run::{Command, Ran, run};
 pub use session::Session;
 pub use table::write_table;
 pub use train::{Trained, resume, train};
+pub use why::{Explanation, explain_log, explain_process, explain_run};

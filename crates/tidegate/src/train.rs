@@ -76,6 +76,7 @@ fn start(
             .collect(),
         supervisor: this_process(&session.host),
         boot_id: boot_id(),
+        family: None,
     })?;
     let dir = session.store.run_dir(&run.id);
     let started = std::fs::write(dir.job(), job.to_toml())

@@ -1,22 +1,27 @@
 //! The thread that attends the worker: reads what it says, looks at its memory, passes signals on, and
 //! sees it out. It waits for nobody without a bound.
 
-use std::io::Read;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use tidegate_runs::Stream;
+use tidegate_memory::Host;
+use tidegate_runs::FlightRecord;
 
 use crate::child::Child;
-use crate::confine::Confinement;
-use crate::ended::{Ended, Exit, OverLine};
+use crate::confine::{Confinement, Group};
+use crate::ended::{Ended, Exit, OverLine, signal_name};
 use crate::event::{Done, Event, Failure, WIRE_VERSION};
-use crate::job::{Job, StopReason};
+use crate::evidence::{Counters, KernelWatch, Limits, Stillness};
+use crate::job::{Job, OnSignal, Output, StopReason};
+use crate::pipes::{Pipes, Source};
+use crate::plain::plain;
 use crate::queue::{Item, Queue};
 use crate::recorder::Recorder;
-use crate::sampler::Sampler;
-use crate::signals::Signals;
-use crate::wire::{Line, Lines};
+use crate::sampler::{Look, Sampler};
+use crate::signals::{Came, Signals};
+use crate::stacks::StackWatch;
+use crate::why::{EndedChild, Facts, SentSignal, SignalReason};
+use crate::wire::Line;
 
 /// The longest wait between two checks of clocks, signals and the caller.
 const TICK: Duration = Duration::from_millis(100);
@@ -26,25 +31,19 @@ const DRAIN: Duration = Duration::from_millis(300);
 const OVER_LINE_GRACE: Duration = Duration::from_secs(5);
 /// A watched worker that is being stopped and grows beyond the line by this part of it gets no more time.
 const FAR_OVER: u64 = 4;
+/// The first looks at a job are this far apart.
+const YOUNG: Duration = Duration::from_millis(2);
+/// What Ctrl-C is on its way to a terminal.
+const CTRL_C: u8 = 3;
+/// The part of the line from which on it is near.
+const NEAR: f64 = 0.9;
 /// How long a killed worker has to go.
 const AFTER_KILL: Duration = Duration::from_secs(10);
-/// Looking may take at most this share of the time (1/50), and is at least done this often.
+/// Looking may take at most this share of the time (1/50) while memory moves, and this one while nothing does; it is at
+/// least done this often.
 const SAMPLE_COST: u32 = 50;
+const SAMPLE_COST_STILL: u32 = 300;
 const SAMPLE_SLOWEST: Duration = Duration::from_secs(2);
-const BUFFER: usize = 64 * 1024;
-
-/// Where a line came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    Events,
-    Output(Stream),
-}
-
-struct Pipe {
-    source: Source,
-    file: std::fs::File,
-    lines: Lines,
-}
 
 /// What has become of the worker so far.
 #[derive(Default)]
@@ -61,25 +60,39 @@ struct Story {
 }
 
 pub(crate) struct Attend<'a> {
+    host: &'a Host,
     child: Child,
     confinement: &'a mut Confinement,
     signals: Signals,
     queue: &'a Queue,
     recorder: Recorder,
     sampler: Sampler<'a>,
-    pipes: Vec<Pipe>,
-    buffer: Vec<u8>,
+    pipes: Pipes,
     story: Story,
     speaks: bool,
     limit: Option<u64>,
     grace: Duration,
     sample_every: Duration,
+    on_signal: OnSignal,
+    /// To be sent when the line is near, until it was.
+    before_kill: Option<i32>,
+    near: bool,
+    passes_through: bool,
+    /// Whether the job has said something since the last look.
+    spoke: bool,
+    facts: Facts,
+    counters: Counters,
+    kernel: KernelWatch,
+    stillness: Stillness,
+    limits: Limits,
+    stacks: &'a StackWatch,
     /// Our own resident peak when the worker was forked: the kernel counts the worker's from there.
     resident_floor: Option<u64>,
 }
 
 /// What [`Attend::new`] takes over.
 pub(crate) struct Parts<'a> {
+    pub(crate) host: &'a Host,
     pub(crate) child: Child,
     pub(crate) confinement: &'a mut Confinement,
     pub(crate) signals: Signals,
@@ -87,49 +100,62 @@ pub(crate) struct Parts<'a> {
     pub(crate) recorder: Recorder,
     pub(crate) sampler: Sampler<'a>,
     pub(crate) resident_floor: Option<u64>,
+    pub(crate) facts: Facts,
+    pub(crate) counters: Counters,
+    pub(crate) kernel: KernelWatch,
+    pub(crate) stacks: &'a StackWatch,
 }
 
 impl<'a> Attend<'a> {
     pub(crate) fn new(job: &Job<'_>, mut parts: Parts<'a>) -> Attend<'a> {
-        let pipe = |source, fd: Option<OwnedFd>| {
-            fd.map(|fd| Pipe {
-                source,
-                file: std::fs::File::from(fd),
-                lines: Lines::default(),
-            })
-        };
-        let pipes = [
-            pipe(Source::Events, parts.child.events.take()),
-            pipe(Source::Output(Stream::Out), parts.child.out.take()),
-            pipe(Source::Output(Stream::Err), parts.child.err.take()),
-        ];
+        let pipes = Pipes::of(&mut parts.child, job);
         Attend {
+            host: parts.host,
             child: parts.child,
             confinement: parts.confinement,
             signals: parts.signals,
             queue: parts.queue,
             recorder: parts.recorder,
             sampler: parts.sampler,
-            pipes: pipes.into_iter().flatten().collect(),
-            buffer: vec![0; BUFFER],
+            pipes,
             story: Story::default(),
             speaks: job.events,
             limit: job.limit_bytes,
             grace: job.grace,
             sample_every: job.sample_every.max(Duration::from_millis(1)),
             resident_floor: parts.resident_floor,
+            on_signal: job.on_signal,
+            before_kill: job.before_kill,
+            near: false,
+            passes_through: job.output == Output::Through,
+            spoke: false,
+            facts: parts.facts,
+            counters: parts.counters,
+            kernel: parts.kernel,
+            stillness: Stillness::default(),
+            limits: Limits::default(),
+            stacks: parts.stacks,
         }
     }
 
     /// From the start of the worker to the removal of its cgroup.
     pub(crate) fn run(mut self) -> Ended {
-        let mut next_sample = Instant::now();
+        let (mut next_sample, mut next_still) = (Instant::now(), Instant::now());
         while !self.child.is_over() {
             let now = Instant::now();
-            if now >= next_sample {
+            if now >= next_still || (now >= next_sample && self.sampler.has_moved(self.confinement.group())) {
                 self.look();
-                let cost = now.elapsed() * SAMPLE_COST;
-                next_sample = now + self.sample_every.max(cost.min(SAMPLE_SLOWEST));
+                let cost = now.elapsed();
+                // What is over soon is looked at more often.
+                let age = self.sampler.elapsed();
+                let every = self.sample_every.min(age / 4 + YOUNG);
+                let pause = |share| match age < self.sample_every * 4 {
+                    true => every,
+                    false => every.max((cost * share).min(SAMPLE_SLOWEST)),
+                };
+                (next_sample, next_still) = (now + pause(SAMPLE_COST), now + pause(SAMPLE_COST_STILL));
+            } else if now >= next_sample {
+                next_sample = now + self.sample_every;
             }
             self.check_signals();
             if self.queue.is_abandoned() {
@@ -150,65 +176,30 @@ impl<'a> Attend<'a> {
 
     /// Waits until something can be read, and reads it.
     fn wait(&mut self, timeout: Duration, worker_runs: bool) {
-        let mut fds: Vec<libc::pollfd> = self
-            .pipes
-            .iter()
-            .map(|pipe| readable(pipe.file.as_raw_fd()))
-            .collect();
+        let mut others = Vec::new();
         if worker_runs {
-            fds.push(readable(self.signals.wake_fd().as_raw_fd()));
-            fds.extend(self.child.pidfd.as_ref().map(|fd| readable(fd.as_raw_fd())));
+            others.push(self.signals.wake_fd().as_raw_fd());
+            others.extend(self.child.pidfd.as_ref().map(AsRawFd::as_raw_fd));
         }
-        // Rounded up, so that a wait of less than a millisecond does not spin.
-        let timeout = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-        // SAFETY: the array has the given length and lives through the call. An interrupted or failed
-        // poll reads nothing and is tried again by the caller's loop.
-        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
-        if ready <= 0 {
-            return;
-        }
-        let pipes = fds.iter().take(self.pipes.len());
-        let ready: Vec<usize> = pipes
-            .enumerate()
-            .filter(|(_, fd)| fd.revents != 0)
-            .map(|(index, _)| index)
-            .collect();
-        let over: Vec<usize> = ready.into_iter().filter(|&index| !self.read(index)).collect();
-        // From the back, so that closing one moves none that is still to be closed.
-        for index in over.into_iter().rev() {
-            let mut pipe = self.pipes.remove(index);
-            pipe.lines.finish(|line| self.heard(pipe.source, &line));
-        }
-    }
-
-    /// Reads a bounded amount, so that a flood on one pipe holds nothing else up. `false` at the end.
-    fn read(&mut self, index: usize) -> bool {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let source = self.pipes[index].source;
-        let mut lines = std::mem::take(&mut self.pipes[index].lines);
-        let mut open = true;
-        for _ in 0..4 {
-            match (&self.pipes[index].file).read(&mut buffer) {
-                Ok(0) => open = false,
-                Ok(read) => {
-                    lines.push(&buffer[..read], |line| self.heard(source, &line));
-                    if read == buffer.len() {
-                        continue;
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => open = false,
-            }
-            break;
-        }
-        self.pipes[index].lines = lines;
-        self.buffer = buffer;
-        open
+        let mut pipes = std::mem::take(&mut self.pipes);
+        pipes.wait(&others, timeout, |source, line| self.heard(source, line));
+        self.pipes = pipes;
     }
 
     fn heard(&mut self, source: Source, line: &Line<'_>) {
+        self.spoke |= source != Source::Input;
         match source {
+            // The job's own terminal makes a signal of it.
+            Source::Input if line.bytes.contains(&CTRL_C) => {
+                self.note_signal(libc::SIGINT, SignalReason::PassedOn);
+            }
+            Source::Input => {}
+            Source::Output(stream) if self.passes_through => {
+                let queue = self.queue;
+                let text = plain(line.bytes);
+                self.recorder
+                    .log(stream, &text, |text| queue.push(Item::warning(text)));
+            }
             Source::Output(stream) => {
                 let queue = self.queue;
                 self.recorder
@@ -278,11 +269,23 @@ impl<'a> Attend<'a> {
     }
 
     fn look(&mut self) {
-        let record = self.sampler.sample(self.confinement.group());
+        let Look { record, processes } = self.sampler.sample(self.confinement.group());
         let queue = self.queue;
-        self.recorder
-            .sample(&record, |text| queue.push(Item::warning(text)));
-        queue.push(Item::Sample(record));
+        let mut trouble = |text| queue.push(Item::warning(text));
+        self.recorder.sample(&record, &mut trouble);
+        self.recorder.processes(&processes, &mut trouble);
+        self.stacks.follow(self.sampler.family.living());
+        queue.push(Item::Sample(Box::new(record)));
+        self.look_at_the_line(&record);
+        let spoke = std::mem::take(&mut self.spoke);
+        if let Some(child) = self.stillness.look(&record, spoke, &self.sampler.family.ended) {
+            self.warn(hangs(&child));
+        }
+        if self.stillness.is_still(record.time_ms) {
+            let living = self.sampler.family.living().map(|(pid, _)| pid);
+            self.stillness.ask(self.host, self.child.pid, living);
+        }
+        self.limits.look(self.sampler.family.living().map(|(pid, _)| pid));
         if self.confinement.group().is_some() {
             return;
         }
@@ -299,15 +302,44 @@ impl<'a> Attend<'a> {
         }
     }
 
+    /// Says when most of the line is taken, and lets the job save if it was asked for.
+    fn look_at_the_line(&mut self, record: &FlightRecord) {
+        let Some(limit) = self.limit else { return };
+        let group = self.confinement.group();
+        let all = record.cgroup_usage.or(record.proportional).or(record.resident);
+        let Some(used) = all.filter(|used| *used as f64 >= NEAR * limit as f64) else {
+            self.near = false;
+            return;
+        };
+        // Of a cgroup, pages that are only cached do not count: the kernel takes them back first.
+        let made_of = group.map(Group::made_of);
+        let held = made_of.and_then(|made_of| Some(made_of.anonymous? + made_of.shared.unwrap_or(0)));
+        let used = held.unwrap_or(used);
+        if self.near || (used as f64) < NEAR * limit as f64 {
+            return;
+        }
+        self.near = true;
+        self.queue.push(Item::NearLine { used, limit });
+        if let Some(signal) = self.before_kill.take() {
+            self.child.signal(signal, false);
+            self.note_signal(signal, SignalReason::NearLine);
+        }
+    }
+
     fn check_signals(&mut self) {
-        let (interrupts, terminations) = self.signals.take();
-        for reason in [
-            (interrupts, StopReason::Interrupt),
-            (terminations, StopReason::Terminate),
-        ]
-        .into_iter()
-        .flat_map(|(times, reason)| std::iter::repeat_n(reason, times.min(2) as usize))
-        {
+        let came = self.signals.take();
+        if self.on_signal == OnSignal::PassOn {
+            came.into_iter().for_each(|came| self.pass_on(came));
+            return;
+        }
+        let reason = |signal| match signal {
+            libc::SIGINT => StopReason::Interrupt,
+            _ => StopReason::Terminate,
+        };
+        let reasons = came
+            .into_iter()
+            .flat_map(|came| std::iter::repeat_n(reason(came.signal), came.times.min(2) as usize));
+        for reason in reasons {
             let second = matches!(
                 self.story.stopped_by,
                 Some(StopReason::Interrupt | StopReason::Terminate)
@@ -319,6 +351,31 @@ impl<'a> Attend<'a> {
                 self.stop(reason, self.grace);
             }
         }
+    }
+
+    /// Does with a signal what it would have done to the job without us.
+    fn pass_on(&mut self, came: Came) {
+        match (came.signal, &mut self.child.terminal) {
+            (libc::SIGWINCH, Some(terminal)) => terminal.follow_size(),
+            (libc::SIGWINCH, None) => self.child.signal(libc::SIGWINCH, true),
+            (libc::SIGCONT, _) => self.child.signal(libc::SIGCONT, true),
+            (libc::SIGTSTP, _) => {
+                self.child.signal(libc::SIGTSTP, true);
+                // SAFETY: stops this process, until somebody continues it.
+                unsafe { libc::raise(libc::SIGSTOP) };
+            }
+            (signal, _) => {
+                for _ in 0..came.times {
+                    self.child.signal(signal, came.typed);
+                    self.note_signal(signal, SignalReason::PassedOn);
+                }
+            }
+        }
+    }
+
+    fn note_signal(&mut self, signal: i32, why: SignalReason) {
+        let time_ms = self.sampler.time_ms();
+        self.facts.signals.push(SentSignal { time_ms, signal, why });
     }
 
     /// Asks the worker to end, and remembers when patience does.
@@ -346,8 +403,12 @@ impl<'a> Attend<'a> {
     /// The worker is over: hear its last words, end what it left behind, read the counters, clean up.
     fn see_out(mut self) -> Ended {
         let patience = Instant::now() + DRAIN;
-        while !self.pipes.is_empty() && Instant::now() < patience {
+        while self.pipes.is_open() && Instant::now() < patience {
             self.wait(patience.saturating_duration_since(Instant::now()), false);
+        }
+        // Whoever reads our own output may be slow: the job would have waited for them.
+        while self.pipes.is_waiting() && self.signals.take().is_empty() {
+            self.wait(TICK, true);
         }
         // Before the status is taken: until then the numbers cannot belong to anyone else.
         self.child.kill_group();
@@ -362,8 +423,10 @@ impl<'a> Attend<'a> {
         for _ in 0..16 {
             self.wait(Duration::ZERO, false);
         }
-        for mut pipe in std::mem::take(&mut self.pipes) {
-            pipe.lines.finish(|line| self.heard(pipe.source, &line));
+        let mut pipes = std::mem::take(&mut self.pipes);
+        pipes.finish(|source, line| self.heard(source, line));
+        if let Some(terminal) = &mut self.child.terminal {
+            terminal.give_back();
         }
 
         let (exit, max_resident) = self.child.reap();
@@ -372,10 +435,34 @@ impl<'a> Attend<'a> {
         self.recorder
             .keep(&final_record, |text| queue.push(Item::warning(text)));
         let ended = self.account(exit, max_resident);
+        let facts = self.facts(&ended);
+        self.recorder
+            .facts(&facts, |text| queue.push(Item::warning(text)));
         if let Some(trouble) = self.confinement.remove() {
             self.warn(trouble);
         }
         ended
+    }
+
+    /// What was seen, with what is only known now.
+    fn facts(&mut self, ended: &Ended) -> Facts {
+        let time_ms = self.sampler.time_ms();
+        self.stillness.moved(time_ms, &self.sampler.family.ended);
+        Facts {
+            exit: Some(ended.exit),
+            duration_ms: Some(time_ms),
+            containment: ended.containment.clone(),
+            peak: ended.peak,
+            peak_source: ended.peak_source.map(str::to_owned),
+            over_line: ended.over_line,
+            limits: std::mem::take(&mut self.limits).tightest(),
+            shared_memory_size: self.sampler.shared_memory_size,
+            counters: std::mem::take(&mut self.counters).after(self.host),
+            kernel: std::mem::take(&mut self.kernel).end(),
+            ended_children: std::mem::take(&mut self.sampler.family.ended),
+            stalls: std::mem::take(&mut self.stillness.stalls),
+            ..std::mem::take(&mut self.facts)
+        }
     }
 
     fn account(&mut self, exit: Exit, max_resident: Option<u64>) -> Ended {
@@ -412,10 +499,14 @@ impl<'a> Attend<'a> {
     }
 }
 
-fn readable(fd: RawFd) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    }
+fn hangs(child: &EndedChild) -> String {
+    let how = match child.exit {
+        Some(Exit::Signal(signal)) => format!("was ended by {}", signal_name(signal)),
+        Some(Exit::Code(code)) => format!("ended with code {code}"),
+        Some(Exit::Unknown) | None => "is gone".into(),
+    };
+    format!(
+        "{} {} {how}, and nothing has moved since: its parent {} may be waiting for it forever",
+        child.name, child.pid, child.parent
+    )
 }

@@ -8,8 +8,10 @@ use std::process::{Command, Stdio};
 
 use crate::ended::Exit;
 use crate::error::{Error, Result};
+use crate::family::exit_of;
 use crate::job::{Job, Output};
 use crate::oom_score;
+use crate::terminal::Terminal;
 
 /// A worker that was started and not yet waited for.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Child {
     pub(crate) events: Option<OwnedFd>,
     pub(crate) out: Option<OwnedFd>,
     pub(crate) err: Option<OwnedFd>,
+    /// Where it has a terminal because we have one.
+    pub(crate) terminal: Option<Terminal>,
     /// Why it did not get into its cgroup.
     pub(crate) join_error: Option<io::Error>,
 }
@@ -46,8 +50,27 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
     } else {
         Stdio::null()
     });
-    if job.output == Output::Log {
+    let mut terminal = match job.output {
+        Output::Through => Terminal::like_ours().map_err(os("make a terminal"))?,
+        Output::Inherit | Output::Log => None,
+    };
+    if job.output != Output::Inherit {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    if let Some(terminal) = &terminal
+        && let Some(theirs) = &terminal.theirs
+    {
+        let end = || theirs.try_clone().map(Stdio::from).map_err(os("make a terminal"));
+        let [input, output, error] = terminal.streams;
+        if input {
+            command.stdin(end()?);
+        }
+        if output {
+            command.stdout(end()?);
+        }
+        if error {
+            command.stderr(end()?);
+        }
     }
 
     let (joined, join_write) = pipe(true).map_err(os("make a pipe"))?;
@@ -58,6 +81,9 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
         procs: procs.map(AsRawFd::as_raw_fd),
         join_error: join_write.as_raw_fd(),
         oom_score: oom_score::for_worker().unwrap_or_default().into_bytes(),
+        terminal: terminal
+            .as_ref()
+            .and_then(|terminal| terminal.theirs.as_ref().map(AsRawFd::as_raw_fd)),
     };
     // SAFETY: `run` calls only async-signal-safe functions and allocates nothing.
     unsafe { command.pre_exec(move || before_exec.run()) };
@@ -66,6 +92,12 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
         source,
     })?;
 
+    // Only the job may hold the other end: that is how the end of its output shows.
+    drop(command);
+    if let Some(terminal) = &mut terminal {
+        terminal.theirs = None;
+        terminal.take_over();
+    }
     let pid = spawned.id().cast_signed();
     let out = spawned.stdout.take().map(OwnedFd::from);
     let err = spawned.stderr.take().map(OwnedFd::from);
@@ -79,6 +111,7 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
         events,
         out,
         err,
+        terminal,
         join_error: read_errno(&joined),
     })
 }
@@ -91,6 +124,7 @@ struct BeforeExec {
     procs: Option<RawFd>,
     join_error: RawFd,
     oom_score: Vec<u8>,
+    terminal: Option<RawFd>,
 }
 
 impl BeforeExec {
@@ -100,7 +134,12 @@ impl BeforeExec {
         unsafe {
             // A group of its own: Ctrl-C in the terminal reaches only the supervisor, and the whole
             // group can be killed at once.
-            if libc::setpgid(0, 0) != 0 {
+            if let Some(terminal) = self.terminal {
+                // A session of its own, for a terminal belongs to one.
+                if libc::setsid() < 0 || libc::ioctl(terminal, libc::TIOCSCTTY, 0) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            } else if libc::setpgid(0, 0) != 0 {
                 return Err(io::Error::last_os_error());
             }
             // A worker whose supervisor was killed saves what it has and ends.
@@ -171,16 +210,17 @@ impl Child {
         if answer != self.pid {
             return (Exit::Unknown, None);
         }
-        let exit = if libc::WIFSIGNALED(status) {
-            Exit::Signal(libc::WTERMSIG(status))
-        } else {
-            Exit::Code(libc::WEXITSTATUS(status))
-        };
         // Linux counts ru_maxrss in kilobytes.
         let peak = u64::try_from(usage.ru_maxrss)
             .ok()
             .filter(|&kilobytes| kilobytes > 0);
-        (exit, peak.map(|kilobytes| kilobytes * 1024))
+        (exit_of(status), peak.map(|kilobytes| kilobytes * 1024))
+    }
+
+    /// Sends a signal to the job, or to all of its group.
+    pub(crate) fn signal(&self, signal: i32, group: bool) {
+        // SAFETY: the child has not been waited for, so the number is still its own and its group's.
+        unsafe { libc::kill(if group { -self.pid } else { self.pid }, signal) };
     }
 
     /// Asks the worker to save and end; one that was stopped is woken to hear it.

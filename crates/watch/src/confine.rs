@@ -41,13 +41,9 @@ pub struct Group {
 }
 
 impl Confinement {
-    /// Makes a cgroup `tidegate-<id>` with the limit below our own, or says why it cannot.
-    pub fn create(host: &Host, id: &str, limit_bytes: Option<u64>) -> Confinement {
-        let Some(limit) = limit_bytes else {
-            return Confinement::Watched {
-                why: "no limit was asked for".into(),
-            };
-        };
+    /// Makes a cgroup `tidegate-<id>` with the limit below our own, or says why it cannot. Without a limit it only
+    /// counts.
+    pub fn create(host: &Host, id: &str, limit: Option<u64>) -> Confinement {
         let made = Cgroup::of(host, None)
             .map_err(|error| error.to_string())
             .and_then(|own| {
@@ -148,6 +144,14 @@ impl Group {
 
     pub(crate) fn pressure(&self) -> Option<tidegate_memory::Pressure> {
         self.cgroup.pressure()
+    }
+
+    pub(crate) fn made_of(&self) -> tidegate_memory::CgroupStat {
+        self.cgroup.stat()
+    }
+
+    pub(crate) fn swap(&self) -> Option<u64> {
+        self.cgroup.swap()
     }
 
     pub(crate) fn pids(&self) -> Vec<i32> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tidegate_memory::format_bytes;
 use tidegate_runs::{FlightRecord, Outcome, Status};
 
@@ -9,7 +10,8 @@ use crate::event::{Done, Failure};
 use crate::job::StopReason;
 
 /// How a process left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Exit {
     Code(i32),
     Signal(i32),
@@ -19,12 +21,21 @@ pub enum Exit {
 }
 
 /// The moment at which a watched worker passed the line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverLine {
     pub used: u64,
     pub limit: u64,
-    /// `proportional` where the kernel tells it, else `resident`.
-    pub figure: &'static str,
+    /// By proportional share where the kernel tells it, else by resident size.
+    pub proportional: bool,
+}
+
+impl OverLine {
+    pub fn figure(&self) -> &'static str {
+        match self.proportional {
+            true => "proportional",
+            false => "resident",
+        }
+    }
 }
 
 /// Everything that is known about a worker that is over. `None` was not measured.
@@ -81,6 +92,8 @@ impl Ended {
             Some(StopReason::Interrupt) => 130,
             Some(StopReason::Terminate) => 143,
             Some(StopReason::OverLine | StopReason::ParentError) => 1,
+            None if !self.speaks && self.exit == Exit::Signal(libc::SIGINT) => 130,
+            None if !self.speaks && matches!(self.exit, Exit::Signal(libc::SIGTERM | libc::SIGHUP)) => 143,
             // Someone else asked the worker to stop, and it did so in good order.
             None if self.stopped.is_some() && self.exit == Exit::Code(0) => 143,
             None => 1,
@@ -98,7 +111,7 @@ impl Ended {
         if let Some(over) = self.over_line {
             return format!(
                 "stopped at the line: its {} memory was {} of {}{}",
-                over.figure,
+                over.figure(),
                 format_bytes(over.used),
                 format_bytes(over.limit),
                 if self.killed_by_us {
@@ -221,13 +234,58 @@ impl Ended {
     }
 }
 
-fn signal_name(signal: i32) -> String {
+/// The number of a signal by its name, with or without `SIG`, or by its number.
+pub fn signal_number(text: &str) -> Option<i32> {
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let known = [
+        ("HUP", libc::SIGHUP),
+        ("INT", libc::SIGINT),
+        ("QUIT", libc::SIGQUIT),
+        ("KILL", libc::SIGKILL),
+        ("USR1", libc::SIGUSR1),
+        ("USR2", libc::SIGUSR2),
+        ("ALRM", libc::SIGALRM),
+        ("TERM", libc::SIGTERM),
+        ("CONT", libc::SIGCONT),
+        ("STOP", libc::SIGSTOP),
+        ("TSTP", libc::SIGTSTP),
+    ];
+    let by_name = known
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, number)| *number);
+    by_name.or_else(|| name.parse().ok().filter(|number| (1..=64).contains(number)))
+}
+
+/// Ends this process as the signal would have, so that whoever waits for it sees the same. Returns if it does not.
+pub fn die_of(signal: i32) {
+    let no_core = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the core of the one that matters was written, or not, already; then the signal does what it does by
+    // default, to this process, which has nothing left to do.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &no_core);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::kill(libc::getpid(), signal);
+    }
+}
+
+/// A signal as a person knows it.
+pub(crate) fn signal_name(signal: i32) -> String {
     let name = match signal {
         libc::SIGABRT => "SIGABRT, an abort",
         libc::SIGSEGV => "SIGSEGV, an invalid memory access",
         libc::SIGBUS => "SIGBUS, a bus error",
         libc::SIGILL => "SIGILL, an illegal instruction",
         libc::SIGFPE => "SIGFPE, an arithmetic error",
+        libc::SIGKILL => "SIGKILL",
         libc::SIGTERM => "SIGTERM",
         libc::SIGINT => "SIGINT",
         libc::SIGHUP => "SIGHUP",

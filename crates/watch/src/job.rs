@@ -28,8 +28,13 @@ pub struct Job<'a> {
     pub limit_bytes: Option<u64>,
     /// Hold the line with a cgroup where the kernel lets us; otherwise only watch.
     pub confine: bool,
+    pub on_signal: OnSignal,
+    /// Sent once when the job comes near the line, so that it can save.
+    pub before_kill: Option<i32>,
     /// Where to record it: flight, log, metrics and outcome.
     pub run: Option<RecordedRun<'a>>,
+    /// Look at the stacks of Python processes, too.
+    pub stacks: bool,
     /// Between asking the worker to stop and killing it.
     pub grace: Duration,
     /// Between two looks at its memory. Stretched when looking itself gets costly.
@@ -49,7 +54,10 @@ impl Job<'_> {
             output: Output::Log,
             limit_bytes: None,
             confine: true,
+            on_signal: OnSignal::Stop,
+            before_kill: None,
             run: None,
+            stacks: false,
             grace: Duration::from_secs(30),
             sample_every: Duration::from_millis(100),
         }
@@ -63,6 +71,18 @@ pub enum Output {
     Inherit,
     /// Line by line to the caller and, time-stamped, to the run's log.
     Log,
+    /// To ours, byte by byte as it comes, and line by line to the run's log. Where ours is a terminal, the job has one,
+    /// too.
+    Through,
+}
+
+/// What is done with a signal that comes to the supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnSignal {
+    /// The job is stopped in good order: asked, and killed after the grace or at the second signal.
+    Stop,
+    /// The job gets it, and decides.
+    PassOn,
 }
 
 /// A run of the store that this job is. The supervisor writes all of its record: started, metrics,
@@ -107,6 +127,11 @@ pub enum Update<'a> {
     /// The worker was asked to stop, or, the second time, killed.
     Stopping {
         second: bool,
+    },
+    /// Most of the line is taken, by memory that the kernel cannot take back.
+    NearLine {
+        used: u64,
+        limit: u64,
     },
     /// A watched worker passed the line and is being stopped.
     OverLine(OverLine),

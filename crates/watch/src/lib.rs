@@ -21,25 +21,34 @@ mod job;
 mod supervise;
 
 mod attend;
+mod evidence;
+mod family;
+mod pipes;
 mod queue;
 mod recorder;
 mod sampler;
+mod stacks;
 
 mod child;
 mod confine;
 mod oom_score;
+mod plain;
 mod signals;
 mod stop;
+mod terminal;
+mod through;
 
 mod identity;
 mod recover;
 
+pub mod why;
+
 pub use confine::Confinement;
-pub use ended::{Ended, Exit, OverLine};
+pub use ended::{Ended, Exit, OverLine, die_of, signal_number};
 pub use error::{Error, Result};
 pub use event::{Done, EncodedColumn, Event, Failure, WIRE_VERSION};
 pub use identity::{boot_id, process_ref, this_process};
-pub use job::{Job, Output, RecordedRun, StopReason, Update};
+pub use job::{Job, OnSignal, Output, RecordedRun, StopReason, Update};
 pub use recover::close_orphans;
 pub use stop::stop_flag;
 pub use supervise::supervise;

@@ -24,13 +24,17 @@ pub(crate) enum Item {
         cgroup: Option<PathBuf>,
     },
     Event(Event),
-    Sample(FlightRecord),
+    Sample(Box<FlightRecord>),
     Output {
         stream: Stream,
         line: String,
     },
     Stopping {
         second: bool,
+    },
+    NearLine {
+        used: u64,
+        limit: u64,
     },
     OverLine(OverLine),
 }
@@ -58,6 +62,10 @@ impl Item {
                 line,
             },
             Item::Stopping { second } => Update::Stopping { second: *second },
+            Item::NearLine { used, limit } => Update::NearLine {
+                used: *used,
+                limit: *limit,
+            },
             Item::OverLine(over) => Update::OverLine(*over),
         }
     }

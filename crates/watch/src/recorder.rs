@@ -1,8 +1,14 @@
 //! What of a run is kept on disk while it runs: its log, and its memory at a rate that stays small.
 
-use tidegate_runs::{FlightHeader, FlightRecord, FlightWriter, LogWriter, Stream, now_ms};
+use std::path::PathBuf;
+
+use tidegate_runs::{
+    FlightHeader, FlightRecord, FlightWriter, LogWriter, ProcessRecord, RecordWriter, Stream, now_ms,
+    write_beside,
+};
 
 use crate::job::RecordedRun;
+use crate::why::Facts;
 
 /// Every sample of the first minute is kept; after it, one a second and those that moved. A day is then
 /// about 12 MB instead of 124.
@@ -15,7 +21,9 @@ const MOVE: u64 = 100;
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     flight: Option<FlightWriter>,
+    processes: Option<RecordWriter<ProcessRecord>>,
     log: Option<LogWriter>,
+    facts: Option<PathBuf>,
     last: Option<FlightRecord>,
 }
 
@@ -36,7 +44,11 @@ impl Recorder {
             flight: FlightWriter::create(&dir.flight(), &header)
                 .map_err(&mut told)
                 .ok(),
+            processes: RecordWriter::create(&dir.processes(), &header)
+                .map_err(&mut told)
+                .ok(),
             log: LogWriter::open(&dir.log()).map_err(&mut told).ok(),
+            facts: Some(dir.facts()),
             last: None,
         }
     }
@@ -60,6 +72,27 @@ impl Recorder {
         if let Some(Err(error)) = self.flight.as_mut().map(|flight| flight.append(record)) {
             trouble(describe(&error));
         }
+    }
+
+    pub(crate) fn processes(&mut self, records: &[ProcessRecord], mut trouble: impl FnMut(String)) {
+        let Some(writer) = &mut self.processes else { return };
+        for record in records {
+            if let Err(error) = writer.append(record) {
+                trouble(describe(&error));
+            }
+        }
+    }
+
+    /// Writes down what was seen, beside what stood there, and in its place once it is whole.
+    pub(crate) fn facts(&self, facts: &Facts, trouble: impl FnMut(String)) {
+        let Some(path) = &self.facts else { return };
+        // Plain data serializes.
+        let Ok(text) = serde_json::to_vec_pretty(facts) else {
+            return;
+        };
+        let _ = write_beside(path, &text)
+            .map_err(|error| describe(&error))
+            .map_err(trouble);
     }
 
     pub(crate) fn log(&mut self, stream: Stream, line: &[u8], mut trouble: impl FnMut(String)) {

@@ -1,27 +1,30 @@
-//! Looking at a worker's memory: often, cheaply, and with its descendants.
+//! Looking at a job's memory: often, cheaply, and with all its processes.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tidegate_memory::{
-    Host, ProcessMemory, memory_pressure, process_memory, process_status, process_tree, start_time,
+    Host, ProcessMemory, Resource, meminfo, memory_pressure, pressure, process_memory, process_tree,
+    shared_memory, start_time,
 };
-use tidegate_runs::FlightRecord;
+use tidegate_runs::{FlightRecord, ProcessRecord};
 
 use crate::confine::Group;
 use crate::ended::OverLine;
 use crate::event::Event;
+use crate::family::Family;
 
+/// A move is this part of the line, or of what is in use.
+const MOVED: u64 = 100;
 /// Proportional shares make the kernel walk all pages, about a millisecond per gigabyte: not every time.
-const SHARES_EVERY: Duration = Duration::from_secs(1);
+const CLOSELY_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Sampler<'a> {
     host: &'a Host,
     pid: i32,
     limit: Option<u64>,
-    start: Instant,
-    shares_at: Option<Instant>,
+    pub(crate) start: Instant,
+    closely_at: Option<Instant>,
     /// Mixed into every record, from the worker's own events.
     ledger_used: Option<u64>,
     ledger_peak: Option<u64>,
@@ -30,11 +33,17 @@ pub(crate) struct Sampler<'a> {
     step: u64,
     /// The largest `VmHWM` of the worker itself.
     pub(crate) peak_resident: Option<u64>,
-    /// Every process that was ever seen below the worker, with its start time: without a cgroup this is
-    /// how one that left the group is found again.
-    seen: HashMap<i32, u64>,
+    pub(crate) family: Family,
+    pub(crate) shared_memory_size: Option<u64>,
     /// The last look at the living worker.
     pub(crate) last: Option<FlightRecord>,
+}
+
+/// One look: all processes together, and those of them that moved.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) record: FlightRecord,
+    pub(crate) processes: Vec<ProcessRecord>,
 }
 
 impl<'a> Sampler<'a> {
@@ -44,14 +53,15 @@ impl<'a> Sampler<'a> {
             pid,
             limit,
             start: Instant::now(),
-            shares_at: None,
+            closely_at: None,
             ledger_used: None,
             ledger_peak: None,
             ledger_budget: None,
             epoch: 0,
             step: 0,
             peak_resident: None,
-            seen: HashMap::new(),
+            family: Family::new(pid),
+            shared_memory_size: None,
             last: None,
         }
     }
@@ -77,39 +87,42 @@ impl<'a> Sampler<'a> {
     }
 
     /// One look at everything.
-    pub(crate) fn sample(&mut self, group: Option<&Group>) -> FlightRecord {
+    pub(crate) fn sample(&mut self, group: Option<&Group>) -> Look {
         let pids = match group {
             Some(group) => group.pids(),
             None => process_tree(self.host, self.pid),
         };
-        if group.is_none() {
-            // A worker that starts many short processes must not grow us.
-            if self.seen.len() > 1024 {
-                let host = self.host;
-                self.seen
-                    .retain(|&pid, &mut start| start_time(host, pid) == Some(start));
-            }
-            for &pid in &pids {
-                if !self.seen.contains_key(&pid)
-                    && let Some(start) = start_time(self.host, pid)
-                {
-                    self.seen.insert(pid, start);
-                }
-            }
+        let closely = self.closely_at.is_none_or(|at| at.elapsed() >= CLOSELY_EVERY);
+        if closely {
+            self.closely_at = Some(Instant::now());
         }
-        let with_shares = self.shares_at.is_none_or(|at| at.elapsed() >= SHARES_EVERY);
-        if with_shares {
-            self.shares_at = Some(Instant::now());
-        }
-        let record = self.fill(self.measure(&pids, with_shares), group);
+        let time_ms = self.time_ms();
+        let held = self.family.look(self.host, &pids, closely, time_ms);
+        let record = self.fill(&held, group, closely);
         self.last = Some(record);
-        record
+        Look {
+            record,
+            processes: self.family.records(time_ms),
+        }
+    }
+
+    /// A cheap look at whether memory has moved since the last real one. Where nothing is cheap, it may have.
+    pub(crate) fn has_moved(&self, group: Option<&Group>) -> bool {
+        let (Some(group), Some(last)) = (group, &self.last) else {
+            return true;
+        };
+        let (before, now) = (last.cgroup_usage.unwrap_or(0), group.usage().unwrap_or(u64::MAX));
+        before.abs_diff(now) > self.limit.unwrap_or(before) / MOVED
     }
 
     /// The last record: the processes are gone, the counters of the cgroup are not. `last` stays what was
     /// seen of the living.
     pub(crate) fn last_look(&mut self, group: Option<&Group>) -> FlightRecord {
-        self.fill(Vec::new(), group)
+        self.fill(&[], group, true)
+    }
+
+    pub(crate) fn time_ms(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Whether a watched worker has passed the line. Resident sizes count shared pages once for each
@@ -121,62 +134,91 @@ impl<'a> Sampler<'a> {
         }
         let held = match record.proportional {
             Some(held) => Some(held),
-            None => shares(&self.measure(&process_tree(self.host, self.pid), true)),
+            None => {
+                let pids = process_tree(self.host, self.pid);
+                let held: Vec<_> = pids
+                    .iter()
+                    .filter_map(|&pid| process_memory(self.host, pid))
+                    .collect();
+                shares(&held)
+            }
         };
-        let (used, figure) = match held {
-            Some(held) => (held, "proportional"),
-            None => (record.resident?, "resident"),
+        let (used, proportional) = match held {
+            Some(held) => (held, true),
+            None => (record.resident?, false),
         };
-        (used > limit).then_some(OverLine { used, limit, figure })
+        (used > limit).then_some(OverLine {
+            used,
+            limit,
+            proportional,
+        })
     }
 
-    /// Processes that were once below the worker and still live. Only filled without a cgroup.
+    /// Processes of the job that still live, but for the first one.
     pub(crate) fn left_over(&self) -> Vec<i32> {
-        let same = |&(&pid, &start): &(&i32, &u64)| start_time(self.host, pid) == Some(start);
-        self.seen
-            .iter()
-            .filter(same)
-            .map(|(&pid, _)| pid)
-            .filter(|&pid| pid != self.pid)
-            .collect()
+        let same = |&(pid, start): &(i32, u64)| start_time(self.host, pid) == Some(start);
+        let living = self.family.living().filter(|(pid, _)| *pid != self.pid);
+        living.filter(same).map(|(pid, _)| pid).collect()
     }
 
-    fn measure(&self, pids: &[i32], with_shares: bool) -> Vec<ProcessMemory> {
-        let read = if with_shares {
-            process_memory
-        } else {
-            process_status
-        };
-        pids.iter().filter_map(|&pid| read(self.host, pid)).collect()
-    }
-
-    fn fill(&mut self, processes: Vec<ProcessMemory>, group: Option<&Group>) -> FlightRecord {
+    fn fill(&mut self, processes: &[ProcessMemory], group: Option<&Group>, closely: bool) -> FlightRecord {
         if let Some(worker) = processes.iter().find(|process| process.pid == self.pid) {
             self.peak_resident = self.peak_resident.max(worker.peak_resident);
         }
-        let pressure = group
+        let waited = group
             .and_then(Group::pressure)
             .or_else(|| memory_pressure(self.host));
-        FlightRecord {
-            time_ms: u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX),
-            resident: sum(&processes, |memory| memory.resident),
-            proportional: shares(&processes),
-            anonymous: sum(&processes, |memory| memory.anonymous),
-            file: sum(&processes, |memory| memory.file),
-            shared: sum(&processes, |memory| memory.shared),
-            swap: sum(&processes, |memory| memory.swap),
+        let totals = self.family.totals();
+        let mut record = FlightRecord {
+            time_ms: self.time_ms(),
+            resident: sum(processes, |memory| memory.resident),
+            proportional: shares(processes),
+            anonymous: sum(processes, |memory| memory.anonymous),
+            file: sum(processes, |memory| memory.file),
+            shared: sum(processes, |memory| memory.shared),
+            swap: sum(processes, |memory| memory.swap),
             cgroup_usage: group.and_then(Group::usage),
             cgroup_peak: group.and_then(Group::peak),
             oom_kills: group.and_then(Group::oom_kills),
             ledger_used: self.ledger_used,
             ledger_peak: self.ledger_peak,
             budget: self.limit.or(self.ledger_budget),
-            pressure_some: pressure.as_ref().map(|pressure| pressure.some_avg10 as f32),
-            pressure_full: pressure.as_ref().map(|pressure| pressure.full_avg10 as f32),
+            pressure_some: waited.as_ref().map(|pressure| pressure.some_avg10 as f32),
+            pressure_full: waited.as_ref().map(|pressure| pressure.full_avg10 as f32),
             processes: u32::try_from(processes.len()).unwrap_or(u32::MAX),
             epoch: self.epoch,
             step: self.step,
+            cpu_ms: Some(totals.cpu_ms),
+            major_faults: Some(totals.major_faults),
+            read_bytes: totals.read_bytes,
+            written_bytes: totals.written_bytes,
+            open_files: totals.open_files,
+            threads: Some(totals.threads),
+            ..FlightRecord::default()
+        };
+        if closely {
+            let made_of = group.map(Group::made_of).unwrap_or_default();
+            let machine = meminfo(self.host);
+            let shm = shared_memory(self.host, self.pid);
+            self.shared_memory_size = shm.map(|(_, size)| size).or(self.shared_memory_size);
+            let waited = |resource| pressure(self.host, resource).map(|waited| waited.some_avg10 as f32);
+            record = FlightRecord {
+                cgroup_anonymous: made_of.anonymous,
+                cgroup_file: made_of.file,
+                cgroup_shared: made_of.shared,
+                cgroup_swap: group.and_then(Group::swap),
+                host_available: machine.available,
+                host_swap: machine
+                    .swap_total
+                    .zip(machine.swap_free)
+                    .map(|(all, free)| all - free),
+                shared_memory: shm.map(|(used, _)| used),
+                pressure_cpu: waited(Resource::Cpu),
+                pressure_io: waited(Resource::Io),
+                ..record
+            };
         }
+        record
     }
 }
 

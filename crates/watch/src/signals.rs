@@ -8,59 +8,91 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::child::pipe;
 use crate::error::{Error, Result};
 
-const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+/// Signals that end a job of ours in good order.
+pub(crate) const STOPS: &[libc::c_int] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+/// Signals that a foreign command gets as if it had been started without us.
+pub(crate) const PASSED_ON: &[libc::c_int] = &[
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+];
+/// One more than the largest of them.
+const NUMBERS: usize = 32;
 
-/// How often each signal came. The handler may do no more than count and write one byte.
-static COUNTS: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
+/// How often each signal came, and how often from the terminal. The handler may do no more than count and write one
+/// byte.
+static COUNTS: [AtomicU32; NUMBERS] = [const { AtomicU32::new(0) }; NUMBERS];
+static TYPED: [AtomicU32; NUMBERS] = [const { AtomicU32::new(0) }; NUMBERS];
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 static INSTALLED: Mutex<Option<Installed>> = Mutex::new(None);
 
 /// The handlers are the process's, so supervisors on several threads share one installation.
 struct Installed {
     users: usize,
-    previous: [Option<libc::sigaction>; 3],
+    /// What was there before; `None` where a signal was ignored and stays so.
+    previous: Vec<(libc::c_int, Option<libc::sigaction>)>,
     read: Arc<OwnedFd>,
     /// Kept open for as long as the handler may write to it.
     _write: OwnedFd,
 }
 
-/// While this lives, SIGINT, SIGTERM and SIGHUP are counted instead of ending the process.
+/// While this lives, the signals are counted instead of ending the process.
 /// A signal that was ignored before (`nohup`, a background job of a script) stays ignored.
 #[derive(Debug)]
 pub(crate) struct Signals {
     wake: Arc<OwnedFd>,
-    seen: [u32; 3],
+    set: &'static [libc::c_int],
+    seen: Vec<(u32, u32)>,
+}
+
+/// A signal that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Came {
+    pub(crate) signal: libc::c_int,
+    pub(crate) times: u32,
+    /// From the terminal, which sends it to all of its foreground.
+    pub(crate) typed: bool,
 }
 
 impl Signals {
-    pub(crate) fn install() -> Result<Signals> {
-        let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = counts();
-        if let Some(installed) = installed.as_mut() {
-            installed.users += 1;
-            return Ok(Signals {
-                wake: installed.read.clone(),
-                seen,
-            });
-        }
+    pub(crate) fn install(set: &'static [libc::c_int]) -> Result<Signals> {
+        let mut slot = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |source| Error::Os {
             action: "prepare for Ctrl-C",
             source,
         };
-        let (read, write) = pipe(true).map_err(failed)?;
-        WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
-        let mut previous = [None; 3];
-        for (slot, signal) in previous.iter_mut().zip(SIGNALS) {
-            *slot = take_over(signal).map_err(failed)?;
+        if slot.is_none() {
+            let (read, write) = pipe(true).map_err(failed)?;
+            WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
+            *slot = Some(Installed {
+                users: 0,
+                previous: Vec::new(),
+                read: Arc::new(read),
+                _write: write,
+            });
         }
-        let read = Arc::new(read);
-        *installed = Some(Installed {
-            users: 1,
-            previous,
-            read: read.clone(),
-            _write: write,
-        });
-        Ok(Signals { wake: read, seen })
+        let Some(installed) = slot.as_mut() else {
+            return Err(failed(io::Error::from(io::ErrorKind::Other)));
+        };
+        installed.users += 1;
+        for &signal in set {
+            if !installed.previous.iter().any(|(known, _)| *known == signal) {
+                installed
+                    .previous
+                    .push((signal, take_over(signal).map_err(failed)?));
+            }
+        }
+        Ok(Signals {
+            wake: installed.read.clone(),
+            set,
+            seen: set.iter().map(|signal| counts(*signal)).collect(),
+        })
     }
 
     /// Becomes readable when a signal comes. Only a hint: another supervisor may have read it.
@@ -69,15 +101,22 @@ impl Signals {
         self.wake.as_fd()
     }
 
-    /// Signals since the last call: (interrupts, terminations and hang-ups).
-    pub(crate) fn take(&mut self) -> (u32, u32) {
+    /// Signals since the last call.
+    pub(crate) fn take(&mut self) -> Vec<Came> {
         let mut drained = [0u8; 64];
         // SAFETY: reads into a buffer of the given length; the pipe does not block.
         unsafe { libc::read(self.wake.as_raw_fd(), drained.as_mut_ptr().cast(), drained.len()) };
-        let now = counts();
-        let [interrupts, terminations, hangups] = [0, 1, 2].map(|i| now[i].wrapping_sub(self.seen[i]));
-        self.seen = now;
-        (interrupts, terminations + hangups)
+        let mut came = Vec::new();
+        for (&signal, seen) in self.set.iter().zip(&mut self.seen) {
+            let now = counts(signal);
+            let times = now.0.wrapping_sub(seen.0);
+            if times > 0 {
+                let typed = now.1 != seen.1;
+                came.push(Came { signal, times, typed });
+            }
+            *seen = now;
+        }
+        came
     }
 }
 
@@ -89,10 +128,10 @@ impl Drop for Signals {
         if installed.users > 0 {
             return;
         }
-        for (previous, signal) in installed.previous.iter().zip(SIGNALS) {
+        for (signal, previous) in &installed.previous {
             if let Some(previous) = previous {
                 // SAFETY: gives back the action that sigaction itself returned for this signal.
-                unsafe { libc::sigaction(signal, previous, std::ptr::null_mut()) };
+                unsafe { libc::sigaction(*signal, previous, std::ptr::null_mut()) };
             }
         }
         WAKE.store(-1, Ordering::SeqCst);
@@ -100,8 +139,12 @@ impl Drop for Signals {
     }
 }
 
-fn counts() -> [u32; 3] {
-    [0, 1, 2].map(|i| COUNTS[i].load(Ordering::SeqCst))
+fn counts(signal: libc::c_int) -> (u32, u32) {
+    let at = signal.unsigned_abs() as usize % NUMBERS;
+    (
+        COUNTS[at].load(Ordering::SeqCst),
+        TYPED[at].load(Ordering::SeqCst),
+    )
 }
 
 /// Installs the handler; `None` when the signal was ignored and is left so.
@@ -115,9 +158,9 @@ fn take_over(signal: libc::c_int) -> io::Result<Option<libc::sigaction>> {
     if previous.sa_sigaction == libc::SIG_IGN {
         return Ok(None);
     }
-    let handler: extern "C" fn(libc::c_int) = on_signal;
+    let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_signal;
     ours.sa_sigaction = handler as *const () as libc::sighandler_t;
-    ours.sa_flags = libc::SA_RESTART;
+    ours.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
     // SAFETY: the handler is async-signal-safe (atomics and write) and lives as long as the program.
     if unsafe { libc::sigaction(signal, &ours, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
@@ -125,10 +168,13 @@ fn take_over(signal: libc::c_int) -> io::Result<Option<libc::sigaction>> {
     Ok(Some(previous))
 }
 
-extern "C" fn on_signal(signal: libc::c_int) {
-    if let Some(index) = SIGNALS.iter().position(|&known| known == signal) {
-        COUNTS[index].fetch_add(1, Ordering::SeqCst);
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    let at = signal.unsigned_abs() as usize % NUMBERS;
+    // SAFETY: with SA_SIGINFO the kernel passes a siginfo_t that lives through the call.
+    if !info.is_null() && unsafe { (*info).si_code } == libc::SI_KERNEL {
+        TYPED[at].fetch_add(1, Ordering::SeqCst);
     }
+    COUNTS[at].fetch_add(1, Ordering::SeqCst);
     // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe, and on
     // a closed or full pipe it only fails.
     unsafe {

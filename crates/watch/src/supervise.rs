@@ -11,12 +11,15 @@ use crate::confine::Confinement;
 use crate::ended::Ended;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::evidence::{Counters, KernelWatch, limits};
 use crate::identity::{boot_id, process_ref, this_process};
-use crate::job::{Job, RecordedRun, Update};
+use crate::job::{Job, OnSignal, RecordedRun, Update};
 use crate::queue::{Item, Queue};
 use crate::recorder::{Recorder, describe};
 use crate::sampler::Sampler;
-use crate::signals::Signals;
+use crate::signals::{PASSED_ON, STOPS, Signals};
+use crate::stacks::StackWatch;
+use crate::why::Facts;
 use crate::{oom_score, recorder};
 
 /// Stack of the attending thread: it only reads small files and lines.
@@ -50,14 +53,25 @@ pub fn supervise(host: &Host, job: Job<'_>, on_event: &mut dyn FnMut(Update<'_>)
 
 fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<'_>)) -> Result<Ended> {
     // Before the worker exists, so that no Ctrl-C is lost.
-    let signals = Signals::install()?;
+    let signals = Signals::install(match job.on_signal {
+        OnSignal::Stop => STOPS,
+        OnSignal::PassOn => PASSED_ON,
+    })?;
     let _protection = oom_score::protect();
     let mut confinement = match job.confine {
-        true => Confinement::create(host, &group_id(job), job.limit_bytes),
+        // A cgroup without a limit counts for a foreign command what nobody else would.
+        true if job.limit_bytes.is_some() || job.on_signal == OnSignal::PassOn => {
+            Confinement::create(host, &group_id(job), job.limit_bytes)
+        }
+        true => Confinement::Watched {
+            why: "no limit was asked for".into(),
+        },
         false => Confinement::Watched {
             why: "no cgroup was wanted".into(),
         },
     };
+    let counters = Counters::before(host, confinement.cgroup());
+    let kernel = KernelWatch::begin();
     let queue = Queue::default();
     let resident_floor =
         process_status(host, std::process::id().cast_signed()).and_then(|memory| memory.peak_resident);
@@ -75,6 +89,14 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
     let recorder = Recorder::open(job.run, |text| queue.push(Item::warning(text)));
     let sampler = Sampler::new(host, child.pid, job.limit_bytes);
     let pid = child.pid;
+    let facts = facts_at_start(job, &child, &confinement);
+    recorder.facts(&facts, |text| queue.push(Item::warning(text)));
+    let stacks = StackWatch::default();
+    let stacks_path = job
+        .run
+        .filter(|_| job.stacks)
+        .map(|run| run.store.run_dir(run.id).stacks());
+    let start = sampler.start;
     let attend = Attend::new(
         job,
         Parts {
@@ -85,6 +107,11 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
             recorder,
             sampler,
             resident_floor,
+            host,
+            facts,
+            counters,
+            kernel,
+            stacks: &stacks,
         },
     );
 
@@ -94,9 +121,17 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
             .stack_size(STACK);
         let attending = thread.spawn_scoped(scope, || {
             // Also when the thread panics: the caller must not wait for a queue that nobody fills.
-            let _close = OnDrop(|| queue.close());
+            let _close = OnDrop(|| {
+                stacks.end();
+                queue.close();
+            });
             attend.run()
         });
+        if let Some(path) = stacks_path {
+            let thread = std::thread::Builder::new().name("stacks".into());
+            // Without it, nobody knows where the code was; that is no reason not to run it.
+            let _ = thread.spawn_scoped(scope, || stacks.run(host, path, start));
+        }
         let attending = match attending {
             Ok(attending) => attending,
             Err(source) => {
@@ -133,6 +168,20 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
             }
         })
     })
+}
+
+/// What is known at once, for a supervisor that is killed itself.
+fn facts_at_start(job: &Job<'_>, child: &Child, confinement: &Confinement) -> Facts {
+    let words = std::iter::once(job.program.as_os_str()).chain(job.args.iter().map(|word| word.as_os_str()));
+    Facts {
+        command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+        folder: std::env::current_dir().unwrap_or_default(),
+        pid: Some(child.pid),
+        limit: job.limit_bytes,
+        containment: confinement.describe(),
+        limits: limits(child.pid),
+        ..Facts::default()
+    }
 }
 
 /// The name of the cgroup: the run's id, or something unique for a job without one.

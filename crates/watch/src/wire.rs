@@ -70,9 +70,21 @@ pub(crate) struct Line<'a> {
 pub(crate) struct Lines {
     partial: Vec<u8>,
     dropped: u64,
+    /// What a carriage return is followed by replaces the line so far, as on a screen: of a progress bar, only its last
+    /// state is a line.
+    overwrites: bool,
+    returned: bool,
 }
 
 impl Lines {
+    /// As a screen would show them.
+    pub(crate) fn on_screen() -> Lines {
+        Lines {
+            overwrites: true,
+            ..Lines::default()
+        }
+    }
+
     pub(crate) fn push(&mut self, mut bytes: &[u8], mut on_line: impl FnMut(Line<'_>)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.keep(&bytes[..end]);
@@ -90,6 +102,21 @@ impl Lines {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
+        if !self.overwrites {
+            return self.add(bytes);
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\r') {
+            let text = piece.strip_suffix(b"\r").unwrap_or(piece);
+            if self.returned && !text.is_empty() {
+                self.partial.clear();
+                (self.dropped, self.returned) = (0, false);
+            }
+            self.add(text);
+            self.returned |= text.len() < piece.len();
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
         let room = LINE_LIMIT - self.partial.len();
         let kept = bytes.len().min(room);
         self.partial.extend_from_slice(&bytes[..kept]);
@@ -103,7 +130,7 @@ impl Lines {
             dropped: self.dropped,
         });
         self.partial.clear();
-        self.dropped = 0;
+        (self.dropped, self.returned) = (0, false);
     }
 }
 
@@ -135,6 +162,21 @@ mod tests {
         );
         let bytewise: Vec<&[u8]> = b"one\r\n\ntwo\nthree".chunks(1).collect();
         assert_eq!(cut(&bytewise), whole);
+    }
+
+    #[test]
+    fn of_a_progress_bar_the_last_state_is_a_line() {
+        let text = b"start\r\n 10%\r 20%\r100%\r\nend\r 1%\r 2%";
+        for size in [1, 3, 7, 100] {
+            let mut lines = Lines::on_screen();
+            let mut found = Vec::new();
+            for piece in text.chunks(size) {
+                lines.push(piece, |line| found.push(line.bytes.to_vec()));
+            }
+            lines.finish(|line| found.push(line.bytes.to_vec()));
+            let expected: [&[u8]; 3] = [b"start", b"100%", b" 2%"];
+            assert_eq!(found, expected, "in pieces of {size}");
+        }
     }
 
     #[test]

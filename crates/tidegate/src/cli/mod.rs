@@ -7,10 +7,12 @@ mod packs;
 mod predict;
 mod reporter;
 mod resume;
+mod run;
 mod runs;
 mod show;
 mod text;
 mod train;
+mod why;
 
 use std::path::PathBuf;
 
@@ -40,6 +42,10 @@ enum Verb {
     Predict(predict::PredictArguments),
     /// Show what a model relies on, column by column, and how far it can be trusted
     Explain(explain::ExplainArguments),
+    /// Run any command as it is, watched, within a memory budget if asked for
+    Run(run::RunArguments),
+    /// Explain why a run ended: the verdict, its evidence, where memory grew, what would help
+    Why(why::WhyArguments),
     /// List the runs, newest first
     Runs(runs::RunsArguments),
     /// Show one run
@@ -131,6 +137,11 @@ pub(crate) fn run(arguments: Arguments) -> i32 {
         Verb::Resume(arguments) => resume::run(&home, arguments),
         Verb::Predict(arguments) => predict::run(&home, arguments),
         Verb::Explain(arguments) => explain::run(&home, arguments),
+        Verb::Run(arguments) => match run::run(&home, arguments) {
+            Ok(exit_code) => return exit_code,
+            Err(error) => Err(error),
+        },
+        Verb::Why(arguments) => why::run(&home, arguments),
         Verb::Runs(arguments) => runs::run(&home, arguments),
         Verb::Show(arguments) => show::run(&home, arguments),
         Verb::Packs(arguments) => packs::run(&home, arguments),

@@ -80,10 +80,12 @@ impl Reporter {
                 self.line("stopping: the worker saves what it has; once more to kill it");
             }
             Update::Stopping { second: true } => self.line("killing the worker"),
+            // A budget of ours is planned: being near the line is nothing to worry about.
+            Update::NearLine { .. } => {}
             Update::OverLine(over) => self.line(&format!(
                 "{} its {} memory is {} of {}: stopping it",
                 style("over the line:").red().for_stderr(),
-                over.figure,
+                over.figure(),
                 format_bytes(over.used),
                 format_bytes(over.limit)
             )),

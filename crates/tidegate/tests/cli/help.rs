@@ -54,7 +54,7 @@ impl Place {
         self.command_of(arguments.split_whitespace())
     }
 
-    fn command_of(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    pub(crate) fn command_of(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command
             .args(arguments)

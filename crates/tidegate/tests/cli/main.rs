@@ -14,6 +14,7 @@ mod data_errors;
 mod disk;
 mod explain;
 mod file_errors;
+mod foreign;
 mod job;
 mod life;
 mod memory;

@@ -6,10 +6,10 @@ use tidegate_memory::CgroupVersion;
 
 use super::{Group, control, make, remove_tree, v2, whole_pages};
 
-pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
+pub(super) fn create(own: &Path, name: &str, limit: Option<u64>) -> Result<Group, String> {
     let path = own.join(name);
     make(&path)?;
-    if let Err(reason) = set_limit(&path, limit) {
+    if let Some(Err(reason)) = limit.map(|limit| set_limit(&path, limit)) {
         let _ = remove_tree(&path);
         return Err(reason);
     }

@@ -117,7 +117,7 @@ fn alone_in(path: &Path) -> Option<File> {
     Some(directory)
 }
 
-pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
+pub(super) fn create(own: &Path, name: &str, limit: Option<u64>) -> Result<Group, String> {
     let first = create_below_own(own, name, limit);
     let Err(reason) = first else { return first };
     let mut level = own;
@@ -136,7 +136,7 @@ pub(super) fn create(own: &Path, name: &str, limit: u64) -> Result<Group, String
     Err(reason)
 }
 
-fn create_below_own(own: &Path, name: &str, limit: u64) -> Result<Group, String> {
+fn create_below_own(own: &Path, name: &str, limit: Option<u64>) -> Result<Group, String> {
     let mut slot = moved();
     // In the leaf, or in a cgroup that has got memory files since.
     if let Some(moved) = slot.as_mut()
@@ -209,13 +209,13 @@ fn hand_memory_down(own: &Path) -> Result<Option<PathBuf>, String> {
 fn create_in(
     parent: &Path,
     name: &str,
-    limit: u64,
+    limit: Option<u64>,
     mut undo: Undo,
     alone: Option<File>,
 ) -> Result<Group, String> {
     let path = parent.join(name);
     let made = make(&path).and_then(|()| {
-        let limited = set_limit(&path, limit);
+        let limited = limit.map_or(Ok(()), |limit| set_limit(&path, limit));
         if limited.is_err() {
             let _ = remove_tree(&path);
         }

@@ -57,7 +57,7 @@ impl Heard {
             Update::Event(event) => self.events.push(event.clone()),
             Update::Sample(record) => self.samples.push(*record),
             Update::Output { stream, line } => self.output.push((stream, line.to_string())),
-            Update::Stopping { .. } => {}
+            Update::Stopping { .. } | Update::NearLine { .. } => {}
             Update::OverLine(over) => self.over_line = Some(over),
         }
     }

@@ -5,7 +5,10 @@
 mod ends;
 mod help;
 mod line;
+mod notebook;
 mod orphans;
+mod remedies;
+mod script;
 mod stops;
 mod v2;
 mod wire;

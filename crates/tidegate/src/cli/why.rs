@@ -1,0 +1,212 @@
+//! `tidegate why`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use console::style;
+use tidegate::{Error, Explanation, Result, explain_log, explain_process, explain_run};
+use tidegate_memory::format_bytes;
+use tidegate_runs::timestamp;
+use tidegate_watch::why::{Cause, Evidence, Grade, Growth, Remedy, Standing, timeline};
+
+use super::text::duration;
+use super::{open, print_json, say};
+
+/// Lines of the log that are shown, places where memory grew, remedies.
+const LOG_LINES: usize = 10;
+const PLACES: usize = 5;
+const REMEDIES: usize = 6;
+
+#[derive(Args)]
+pub(super) struct WhyArguments {
+    /// The run: its id, name, a unique beginning of either, or last
+    #[arg(default_value = "last")]
+    run: String,
+    /// Explain a process of this machine instead, whether it lives or not
+    #[arg(long, conflicts_with_all = ["run", "log", "exit"])]
+    pid: Option<i32>,
+    /// Explain a job by its log instead
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    log: Option<PathBuf>,
+    /// Explain a job by how it ended, in any words: 137, 0:125, OOMKilled, SIGSEGV
+    #[arg(long, value_name = "CODE", conflicts_with = "run", allow_hyphen_values = true)]
+    exit: Option<String>,
+    /// Plain text for an issue tracker
+    #[arg(long)]
+    report: bool,
+    /// Print it as JSON
+    #[arg(long, conflicts_with = "report")]
+    json: bool,
+}
+
+pub(super) fn run(home: &Path, arguments: WhyArguments) -> Result<()> {
+    let explanation = match (arguments.pid, &arguments.log, &arguments.exit) {
+        (Some(pid), ..) => explain_process(&open(home)?, pid),
+        (None, None, None) => explain_run(&open(home)?, &arguments.run)?,
+        (None, log, exit) => explain_log(log.as_deref(), exit.as_deref())?,
+    };
+    if arguments.json {
+        print_json(&explanation);
+        return Ok(());
+    }
+    if explanation.run.as_ref().is_some_and(|run| !run.status.is_over()) {
+        return Err(Error::Usage {
+            what: "this run is not over".into(),
+            hint: "tidegate show tells how it stands".into(),
+        });
+    }
+    print(&explanation, arguments.report);
+    Ok(())
+}
+
+fn print(explanation: &Explanation, report: bool) {
+    if report {
+        console::set_colors_enabled(false);
+    }
+    let verdict = &explanation.verdict;
+    let grade = match verdict.grade {
+        Grade::Proven => style(verdict.grade.as_str()).green(),
+        Grade::Likely => style(verdict.grade.as_str()).yellow(),
+        Grade::Unknown => style(verdict.grade.as_str()).red(),
+    };
+    say!("{} {}", grade.bold(), style(&verdict.sentence).bold());
+    say!("{}", about(explanation));
+    if report {
+        say!("tidegate {} on {}", env!("CARGO_PKG_VERSION"), machine());
+    }
+    head("evidence");
+    evidence(&verdict.evidence, |standing| {
+        standing != Standing::Unavailable && standing != Standing::Unsupported
+    });
+    if explanation.case.flight.len() > 1 {
+        head("memory");
+        let width = match report {
+            true => 80,
+            false => usize::from(console::Term::stdout().size().1).clamp(60, 120),
+        };
+        let colour = !report && console::colors_enabled();
+        for line in timeline(&explanation.case, width, 10).draw(colour) {
+            say!("{line}");
+        }
+        if let Some(pattern) = &verdict.pattern {
+            say!("  {}", pattern.sentence);
+        }
+    }
+    if !verdict.growth.is_empty() {
+        head("where it grew");
+        verdict.growth.iter().take(PLACES).for_each(place);
+    }
+    if !explanation.case.log.is_empty() && verdict.cause != Cause::Success {
+        head("last lines of the log");
+        let lines = &explanation.case.log;
+        for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
+            say!("  {}", line.text);
+        }
+    }
+    if !verdict.remedies.is_empty() {
+        head("what would help");
+        for (i, remedy) in verdict.remedies.iter().take(REMEDIES).enumerate() {
+            self::remedy(i + 1, remedy);
+        }
+    }
+    for note in &verdict.notes {
+        say!("note: {note}");
+    }
+    let unseen = |standing| standing == Standing::Unavailable || standing == Standing::Unsupported;
+    if verdict.evidence.iter().any(|evidence| unseen(evidence.standing)) {
+        head("not seen");
+        evidence(&verdict.evidence, unseen);
+    }
+}
+
+fn head(text: &str) {
+    say!("\n{}", style(text).cyan());
+}
+
+/// What ran, when and for how long.
+fn about(explanation: &Explanation) -> String {
+    let facts = &explanation.case.facts;
+    let command = facts.command.join(" ");
+    let mut parts = Vec::new();
+    if let Some(run) = &explanation.run {
+        parts.push(format!("run {}", run.label()));
+        parts.push(timestamp(run.created_ms));
+    }
+    if !command.is_empty() {
+        parts.push(command);
+    }
+    parts.extend(facts.duration_ms.map(|ms| duration(ms as f64 / 1e3)));
+    parts.extend(facts.limit.map(|limit| format!("limit {}", format_bytes(limit))));
+    if !facts.containment.is_empty() {
+        parts.push(facts.containment.clone());
+    }
+    parts.join(" · ")
+}
+
+fn machine() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("Linux {}", kernel.trim())
+}
+
+fn evidence(all: &[Evidence], wanted: impl Fn(Standing) -> bool) {
+    let shown = all.iter().filter(|evidence| wanted(evidence.standing));
+    for evidence in shown {
+        say!("  {:<11} {}", evidence.standing.as_str(), evidence.text);
+        say!("              {}", style(&evidence.source).dim());
+    }
+}
+
+fn place(growth: &Growth) {
+    let place = &growth.place;
+    let cell = growth
+        .cell
+        .map_or(String::new(), |cell| format!(" (cell {cell})"));
+    say!(
+        "  {:>4.0}%  {:>8}  {}:{} in {}{cell}",
+        100.0 * growth.share,
+        format_bytes(growth.bytes),
+        place.file,
+        place.line,
+        place.function
+    );
+    if let Some(text) = code_line(&place.file, place.line) {
+        say!("                   {}", style(text.trim()).dim());
+    }
+    if let Some(inner) = growth.within.last() {
+        say!(
+            "                   within {} ({}:{})",
+            inner.function,
+            inner.file,
+            inner.line
+        );
+    }
+}
+
+fn code_line(file: &str, line: u32) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    text.lines().nth(line.checked_sub(1)? as usize).map(str::to_owned)
+}
+
+fn remedy(number: usize, remedy: &Remedy) {
+    let saves = match remedy.saves {
+        Some(bytes) => format!(", saves about {}", format_bytes(bytes)),
+        None if remedy.measured || remedy.place.is_none() => String::new(),
+        None => " (a hint: no growth was measured there)".into(),
+    };
+    say!("  {number}. {}{saves}", style(&remedy.title).bold());
+    if let Some(place) = &remedy.place {
+        say!("     {}:{}", place.file, place.line);
+    }
+    if let (Some(before), Some(after)) = (&remedy.before, &remedy.after) {
+        before
+            .lines()
+            .for_each(|line| say!("       {}", style(format!("- {line}")).red()));
+        after
+            .lines()
+            .for_each(|line| say!("       {}", style(format!("+ {line}")).green()));
+    }
+    if let Some(command) = &remedy.command {
+        say!("       {}", style(command).green());
+    }
+    say!("     {}", remedy.why);
+}

@@ -1,0 +1,72 @@
+//! What a person would have read of a line that was written to a terminal.
+
+/// The line without colours, titles and movements of the cursor.
+pub(crate) fn plain(line: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = match byte {
+            0x1b => after_escape(after),
+            0x08 => {
+                text.pop();
+                after
+            }
+            0x07 => after,
+            _ => {
+                text.push(byte);
+                after
+            }
+        };
+    }
+    text
+}
+
+/// What follows an escape sequence whose first byte, the escape itself, has been read.
+fn after_escape(bytes: &[u8]) -> &[u8] {
+    let Some((&kind, rest)) = bytes.split_first() else {
+        return bytes;
+    };
+    let behind = |end: Option<usize>| end.map_or(&[][..], |end| &rest[end + 1..]);
+    match kind {
+        // Parameters, then a letter or the like.
+        b'[' => behind(rest.iter().position(|byte| (0x40..=0x7e).contains(byte))),
+        // A text up to a bell, or up to an escape with a backslash.
+        b']' | b'P' | b'_' | b'^' => {
+            let end = rest.iter().position(|byte| matches!(byte, 0x07 | 0x1b));
+            match end.map(|end| (rest[end], &rest[end + 1..])) {
+                Some((0x1b, after)) => after.strip_prefix(b"\\").unwrap_or(after),
+                Some((_, after)) => after,
+                None => &[],
+            }
+        }
+        // A character set, named by one more byte.
+        b'(' | b')' => rest.get(1..).unwrap_or_default(),
+        _ => rest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_text_is_left() {
+        for (line, expected) in [
+            ("plain", "plain"),
+            ("\x1b[31;1mred\x1b[0m", "red"),
+            ("\x1b]0;title\x07epoch 1", "epoch 1"),
+            ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("\x1b[?25l\x1b[2K 45%|████▌     |", " 45%|████▌     |"),
+            ("ab\x08c\x07", "ac"),
+            ("\x1b(Bx\x1b=y", "xy"),
+            ("cut \x1b[3", "cut "),
+            ("cut \x1b", "cut "),
+        ] {
+            assert_eq!(
+                String::from_utf8_lossy(&plain(line.as_bytes())),
+                expected,
+                "{line:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The judge: from what is left of a run to why it ended.
+//!
+//! Every rule looks at one kind of end and says what shows it. They stand in the order of how much they explain: what the
+//! kernel did before what the job said, and that before a bare exit status. The first that is more than a guess wins.
+
+mod ends;
+mod hang;
+mod machine;
+mod memory;
+mod spoken;
+
+use std::collections::HashSet;
+
+use super::cause::Cause;
+use super::facts::Case;
+use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
+use super::script::{read_sources, remedies};
+use super::series::{growth, pattern};
+use super::verdict::{Evidence, Grade, Standing, Verdict};
+
+/// A case with what its texts say.
+struct Reading<'c> {
+    case: &'c Case,
+    said: Vec<Said>,
+    kernel: Vec<KernelEvent>,
+    traceback: Option<Traceback>,
+    /// The numbers that processes of the run ever had.
+    pids: HashSet<i32>,
+}
+
+/// What a rule found.
+#[derive(Debug, Clone, PartialEq)]
+struct Finding {
+    cause: Cause,
+    grade: Grade,
+    sentence: String,
+    evidence: Vec<Evidence>,
+}
+
+type Rule = fn(&Reading) -> Option<Finding>;
+
+const RULES: &[Rule] = &[
+    memory::stopped_at_the_line,
+    memory::killed_by_the_kernel,
+    memory::killed_by_a_daemon,
+    hang::hung,
+    memory::killed_otherwise,
+    spoken::at_its_time_limit,
+    ends::asked_to_stop,
+    memory::out_of_address_space,
+    memory::out_of_shared_memory,
+    spoken::could_not_start,
+    spoken::said_so,
+    machine::failing,
+    spoken::by_the_system,
+    ends::by_a_signal,
+    ends::success,
+    ends::failed,
+];
+
+/// Why a run ended, as far as what is left of it says.
+pub fn judge(case: &Case) -> Verdict {
+    judge_told(case, None)
+}
+
+/// The same, with what an exit status says by itself.
+pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
+    let mut reading = Reading::of(case);
+    reading.said.extend(told);
+    let found: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&reading)).collect();
+    let sure = found.iter().position(|finding| finding.grade > Grade::Unknown);
+    let best = found.into_iter().nth(sure.unwrap_or(0));
+    let lost = || {
+        case.facts
+            .lost
+            .clone()
+            .unwrap_or_else(|| "how it ended is not known".into())
+    };
+    let finding = best.unwrap_or_else(|| Finding {
+        cause: Cause::Unknown,
+        grade: Grade::Unknown,
+        sentence: lost(),
+        evidence: Vec::new(),
+    });
+    let mut evidence = finding.evidence;
+    evidence.extend(reading.unseen());
+    let growth = growth(case);
+    let remedies = remedies(case, finding.cause, &growth, &read_sources(case));
+    Verdict {
+        cause: finding.cause,
+        grade: finding.grade,
+        sentence: finding.sentence,
+        evidence,
+        pattern: pattern(case),
+        growth,
+        remedies,
+        notes: machine::notes(&reading),
+    }
+}
+
+impl<'c> Reading<'c> {
+    fn of(case: &'c Case) -> Reading<'c> {
+        let facts = &case.facts;
+        let ended = facts.ended_children.iter().map(|child| child.pid);
+        let recorded = case.processes.iter().map(|process| process.pid);
+        Reading {
+            case,
+            said: said(&case.log),
+            kernel: kernel_events(&facts.kernel),
+            traceback: last_traceback(&case.log),
+            pids: facts.pid.into_iter().chain(ended).chain(recorded).collect(),
+        }
+    }
+
+    /// Events of the kernel that are about this run.
+    fn of_this_run(&self) -> impl Iterator<Item = &KernelEvent> {
+        self.kernel
+            .iter()
+            .filter(|event| event.pid.is_some_and(|pid| self.pids.contains(&pid)))
+    }
+
+    /// What should have been looked at and could not.
+    fn unseen(&self) -> Vec<Evidence> {
+        let mut unseen = self.case.unseen.clone();
+        let kernel = &self.case.facts.kernel;
+        if let Some(why) = &kernel.unavailable {
+            unseen.push(Evidence {
+                standing: Standing::Unavailable,
+                text: why.clone(),
+                source: format!("the kernel's log, {}", kernel.source),
+            });
+        }
+        unseen
+    }
+}
+
+fn observed(text: impl Into<String>, source: impl Into<String>) -> Evidence {
+    Evidence {
+        standing: Standing::Observed,
+        text: text.into(),
+        source: source.into(),
+    }
+}
+
+fn of_event(event: &KernelEvent, source: &str) -> Evidence {
+    observed(&event.text, format!("the kernel's log, {source}"))
+}
+
+fn of_said(said: &Said) -> Evidence {
+    let source = match said.number {
+        0 => "exit status".into(),
+        number => format!("log line {number}"),
+    };
+    observed(said.text.trim(), source)
+}

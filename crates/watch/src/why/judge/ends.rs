@@ -1,0 +1,190 @@
+//! Ends that the exit status tells: done, asked to stop, a signal of its own making, a plain failure.
+
+use super::{Finding, Reading, observed, of_event};
+use crate::ended::{Exit, signal_name};
+use crate::why::cause::Cause;
+use crate::why::facts::{SentSignal, SignalReason};
+use crate::why::log::KernelKind;
+use crate::why::verdict::Grade;
+
+pub(super) fn success(reading: &Reading) -> Option<Finding> {
+    let Some(Exit::Code(0)) = reading.case.facts.exit else {
+        return None;
+    };
+    Some(Finding {
+        cause: Cause::Success,
+        grade: Grade::Proven,
+        sentence: "it ended in good order, with code 0".into(),
+        evidence: vec![observed("0", "wait status")],
+    })
+}
+
+/// SIGINT, SIGTERM or SIGHUP, from a person or a program.
+pub(super) fn asked_to_stop(reading: &Reading) -> Option<Finding> {
+    const STOPS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+    let facts = &reading.case.facts;
+    let exit = facts.exit?;
+    let (signal, how) = match exit {
+        Exit::Signal(signal) => (signal, format!("it died of {}", signal_name(signal))),
+        // A program that ends itself after the signal says so by its code; Python by 1 or 130 after a KeyboardInterrupt.
+        Exit::Code(code) if code > 128 => (code - 128, format!("it ended with code {code}")),
+        Exit::Code(code) if code != 0 && reading.was_interrupted() => {
+            (libc::SIGINT, format!("it ended with code {code}"))
+        }
+        _ => return None,
+    };
+    if !STOPS.contains(&signal) {
+        return None;
+    }
+    let passed = |sent: &&SentSignal| sent.signal == signal && sent.why == SignalReason::PassedOn;
+    let died = observed(how.clone(), "wait status");
+    match (facts.signals.iter().find(passed), exit) {
+        (Some(sent), _) => Some(Finding {
+            cause: Cause::Stopped,
+            grade: Grade::Proven,
+            sentence: format!("it was asked to stop by {}, and did", signal_name(signal)),
+            evidence: vec![
+                died,
+                observed(
+                    format!("{} after {:.1} s", signal_name(signal), sent.time_ms as f64 / 1e3),
+                    "passed on by tidegate run",
+                ),
+            ],
+        }),
+        (None, Exit::Signal(_)) => Some(Finding {
+            cause: Cause::Stopped,
+            grade: Grade::Proven,
+            sentence: format!("{how}, which somebody sent to it"),
+            evidence: vec![died],
+        }),
+        (None, _) => Some(Finding {
+            cause: Cause::Stopped,
+            grade: Grade::Likely,
+            sentence: format!(
+                "{how}, as a program does that was asked to stop by {}",
+                signal_name(signal)
+            ),
+            evidence: vec![died],
+        }),
+    }
+}
+
+impl Reading<'_> {
+    /// Whether the last thing it said is that it was interrupted.
+    fn was_interrupted(&self) -> bool {
+        let last = self.traceback.as_ref();
+        last.is_some_and(|traceback| traceback.exception == "KeyboardInterrupt")
+    }
+}
+
+/// A signal that its own code set off.
+pub(super) fn by_a_signal(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    let (signal, grade) = match facts.exit? {
+        Exit::Signal(signal) => (signal, Grade::Proven),
+        Exit::Code(code) if code > 128 => (code - 128, Grade::Likely),
+        _ => return None,
+    };
+    let status = observed(signal_name(signal), "wait status");
+    let fault = reading.of_this_run().find(|event| {
+        matches!(
+            event.kind,
+            KernelKind::Segfault { .. }
+                | KernelKind::InvalidOpcode { .. }
+                | KernelKind::GeneralProtection { .. }
+        )
+    });
+    if let Some(event) = fault {
+        let inside = match &event.kind {
+            KernelKind::Segfault { module, .. }
+            | KernelKind::InvalidOpcode { module }
+            | KernelKind::GeneralProtection { module } => module.clone(),
+            _ => None,
+        };
+        let inside = inside.map_or(String::new(), |module| format!(" in {module}"));
+        let cause = event.cause();
+        let what = match cause {
+            Cause::StackOverflow => "its stack was full (SIGSEGV just below the stack)",
+            Cause::IllegalInstruction => {
+                "it came to an instruction that this processor does not know (SIGILL)"
+            }
+            _ => "it touched memory that is not its own (SIGSEGV)",
+        };
+        return Some(Finding {
+            cause,
+            grade,
+            sentence: format!("{what}{inside}"),
+            evidence: vec![status, of_event(event, &facts.kernel.source)],
+        });
+    }
+    let (cause, what) = match signal {
+        libc::SIGSEGV => (
+            Cause::SegmentationFault,
+            "it touched memory that is not its own (SIGSEGV)",
+        ),
+        libc::SIGBUS => (
+            Cause::SegmentationFault,
+            "it touched memory that could not be given to it (SIGBUS)",
+        ),
+        libc::SIGILL => (
+            Cause::IllegalInstruction,
+            "it came to an instruction that this processor does not know (SIGILL)",
+        ),
+        libc::SIGABRT => (Cause::Abort, "it gave up by itself (SIGABRT)"),
+        libc::SIGFPE => (Cause::Abort, "an arithmetic error ended it (SIGFPE)"),
+        libc::SIGXCPU => (Cause::TimeLimit, "its limit of processor time ended it (SIGXCPU)"),
+        libc::SIGXFSZ => (Cause::DiskFull, "a file came to the limit of its size (SIGXFSZ)"),
+        libc::SIGPIPE => (Cause::Failed, "whoever read its output went away (SIGPIPE)"),
+        _ => return None,
+    };
+    Some(Finding {
+        cause,
+        grade,
+        sentence: what.into(),
+        evidence: vec![status],
+    })
+}
+
+/// An end with an error that is none of the others, told by its own words where it has any.
+pub(super) fn failed(reading: &Reading) -> Option<Finding> {
+    let Some(Exit::Code(code)) = reading.case.facts.exit else {
+        return None;
+    };
+    if code == 0 {
+        return None;
+    }
+    let status = observed(code.to_string(), "wait status");
+    let Some(traceback) = &reading.traceback else {
+        let sentence = match code {
+            126 => "its command could not be executed (code 126)".into(),
+            127 => "its command was not found (code 127)".into(),
+            _ => format!("it ended with an error of its own, code {code}"),
+        };
+        return Some(Finding {
+            cause: if code == 127 {
+                Cause::MissingFile
+            } else {
+                Cause::Failed
+            },
+            grade: Grade::Proven,
+            sentence,
+            evidence: vec![status],
+        });
+    };
+    let message = traceback.message.lines().next().unwrap_or_default();
+    let place = traceback.place().map_or(String::new(), |place| {
+        format!(", at {}:{}", place.file, place.line)
+    });
+    Some(Finding {
+        cause: Cause::Failed,
+        grade: Grade::Proven,
+        sentence: format!("it ended with {}: {message}{place}", traceback.exception),
+        evidence: vec![
+            observed(
+                format!("{}: {message}", traceback.exception),
+                format!("log line {}", traceback.number),
+            ),
+            status,
+        ],
+    })
+}

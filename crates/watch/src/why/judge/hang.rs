@@ -1,0 +1,103 @@
+//! Ends of a job that had stopped moving before: whoever ended it had waited.
+
+use super::{Finding, Reading, observed};
+use crate::ended::Exit;
+use crate::why::cause::Cause;
+use crate::why::verdict::Grade;
+
+/// Stillness right up to the end: this long where the code waits for another thread or process, else this long.
+const WAITING_MS: u64 = 8_000;
+const SILENT_MS: u64 = 60_000;
+/// Between the last move and the end, the signal itself moves something.
+const UP_TO_THE_END_MS: u64 = 3_000;
+
+pub(super) fn hung(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    // It was ended, and did not end by itself.
+    let ended = match facts.exit? {
+        Exit::Signal(signal) => [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGKILL].contains(&signal),
+        Exit::Code(code) => code != 0 && !facts.signals.is_empty(),
+        Exit::Unknown => false,
+    };
+    let duration = facts.duration_ms?;
+    let stall = facts.stalls.last()?;
+    let length = stall.to_ms.saturating_sub(stall.from_ms);
+    if !ended || stall.to_ms + UP_TO_THE_END_MS < duration {
+        return None;
+    }
+    // A thread that waits for time to pass, or for a person or the network, will go on by itself.
+    let waits = stall.waits.as_ref();
+    let blocked =
+        waits.is_some_and(|waits| !waits.sleeps && BLOCKED.iter().any(|wait| waits.main.contains(wait)));
+    let enough = match (blocked, waits) {
+        (true, _) => WAITING_MS,
+        (false, Some(_)) => return None,
+        (false, None) => SILENT_MS,
+    };
+    if length < enough {
+        return None;
+    }
+    let place = main_stack(reading);
+    let wait = place
+        .as_ref()
+        .map_or(String::new(), |place| format!(", waiting at {place}"));
+    let child = stall
+        .after_child
+        .map_or(String::new(), |pid| format!(", after its child {pid} had died"));
+    let mut evidence = vec![observed(
+        format!(
+            "no processor time, no output, no disk from {:.1} s to {:.1} s",
+            stall.from_ms as f64 / 1e3,
+            stall.to_ms as f64 / 1e3
+        ),
+        "flight recorder",
+    )];
+    evidence.extend(waits.map(|waits| {
+        observed(
+            format!(
+                "the main thread in {}, and none of {} threads asleep for a time",
+                waits.main, waits.threads
+            ),
+            "/proc/PID/task/*/wchan",
+        )
+    }));
+    evidence.extend(place.map(|place| observed(place, "stack of its main thread")));
+    Some(Finding {
+        cause: Cause::Hang,
+        grade: if blocked { Grade::Proven } else { Grade::Likely },
+        sentence: format!(
+            "it hung: nothing had moved for {:.0} s{wait}{child} when it was ended",
+            length as f64 / 1e3
+        ),
+        evidence,
+    })
+}
+
+/// Functions of the kernel in which one waits for another thread or process.
+const BLOCKED: [&str; 5] = ["futex", "do_wait", "pipe_", "unix_stream", "wait_for_unix"];
+
+/// Where the main thread was when it was last looked at: the innermost line that is not of a library.
+fn main_stack(reading: &Reading) -> Option<String> {
+    let stacks = &reading.case.stacks;
+    let pid = reading.case.facts.pid?;
+    let last = stacks
+        .samples
+        .iter()
+        .rfind(|sample| sample.pid == pid)
+        .or(stacks.samples.last())?;
+    let main = last
+        .threads
+        .iter()
+        .find(|thread| thread.name.as_deref() == Some("MainThread"));
+    let thread = main.or(last.threads.last())?;
+    let frames: Vec<_> = thread
+        .frames
+        .iter()
+        .filter_map(|at| stacks.frames.get(*at as usize))
+        .collect();
+    let own = |file: &str| {
+        !file.contains("/lib/python") && !file.contains("site-packages") && !file.starts_with("<frozen")
+    };
+    let place = frames.iter().find(|frame| own(&frame.file)).or(frames.first())?;
+    Some(format!("{}:{} ({})", place.file, place.line, place.function))
+}

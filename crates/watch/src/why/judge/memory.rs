@@ -1,0 +1,359 @@
+//! Ends for want of memory, and whether it was that: 137 is no proof, counters and the kernel's own words are.
+
+use tidegate_memory::format_bytes;
+
+use super::{Finding, Reading, observed, of_event, of_said};
+use crate::ended::{Exit, signal_name};
+use crate::why::cause::Cause;
+use crate::why::facts::{Counter, CounterKind, EndedChild, Scope};
+use crate::why::log::{Constraint, KernelEvent, KernelKind, OomKill, Said};
+use crate::why::verdict::{Evidence, Grade};
+
+/// The exit code of a shell whose command died of SIGKILL.
+const KILLED_BELOW: i32 = 128 + libc::SIGKILL;
+/// So much shared memory is more than a program has by itself.
+const SHARED: u64 = 1 << 20;
+/// Of a limit of the address space, this part is near it.
+const NEAR: f64 = 0.7;
+
+/// We stopped it at the line.
+pub(super) fn stopped_at_the_line(reading: &Reading) -> Option<Finding> {
+    let over = reading.case.facts.over_line?;
+    Some(Finding {
+        cause: Cause::Line,
+        grade: Grade::Proven,
+        sentence: format!(
+            "it was stopped at the line: its {} memory was {} of {}",
+            over.figure(),
+            format_bytes(over.used),
+            format_bytes(over.limit)
+        ),
+        evidence: vec![observed(
+            format!("{} > {}", format_bytes(over.used), format_bytes(over.limit)),
+            format!("sum of {} memory over its processes", over.figure()),
+        )],
+    })
+}
+
+/// The kernel's OOM killer: by a counter that counts nobody else, or by its own words about one of these processes.
+pub(super) fn killed_by_the_kernel(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    let own = counters(reading, Scope::Own).next();
+    let counted = own.and_then(Counter::rise).filter(|rise| *rise > 0);
+    let kills: Vec<(&KernelEvent, &OomKill)> = kills(reading, own).collect();
+    if counted.is_none() && kills.is_empty() {
+        return None;
+    }
+    let status = match facts.exit {
+        Some(Exit::Signal(signal)) => format!("it died of {}", signal_name(signal)),
+        Some(Exit::Code(code)) => format!("it ended with code {code}"),
+        Some(Exit::Unknown) | None => "how it ended itself is not known".into(),
+    };
+    // Of a shell around the command, 137 says as much as the signal itself.
+    let first = |(event, _): &(&KernelEvent, &OomKill)| event.pid.is_some() && event.pid == facts.pid;
+    let itself = matches!(
+        facts.exit,
+        Some(Exit::Signal(libc::SIGKILL) | Exit::Code(KILLED_BELOW))
+    ) || facts.exit.is_none() && (kills.is_empty() || kills.iter().any(first));
+    let mut evidence: Vec<Evidence> = own
+        .into_iter()
+        .filter(|_| counted.is_some())
+        .map(Counter::evidence)
+        .collect();
+    evidence.extend(
+        kills
+            .iter()
+            .map(|(event, _)| of_event(event, &facts.kernel.source)),
+    );
+    evidence.push(observed(status.clone(), "wait status"));
+    if !itself {
+        return Some(Finding {
+            cause: Cause::ChildOom,
+            grade: Grade::Proven,
+            sentence: of_children(reading, &kills, counted, &status),
+            evidence,
+        });
+    }
+    let (cause, grade, whose) = match (kills.last().map(|(_, kill)| kill.constraint), facts.limit) {
+        (Some(Constraint::Host | Constraint::Cpuset | Constraint::MemoryPolicy), _) => (
+            Cause::HostOom,
+            Grade::Proven,
+            "the machine ran out of memory".to_owned(),
+        ),
+        (Some(Constraint::Cgroup) | None, Some(limit)) => (
+            Cause::CgroupOom,
+            Grade::Proven,
+            format!("it came to the limit of its cgroup, {}", format_bytes(limit)),
+        ),
+        (Some(Constraint::Cgroup), None) => {
+            let limit = kills.last().and_then(|(_, kill)| kill.limit);
+            let limit = limit.map_or(String::new(), |limit| format!(" of {}", format_bytes(limit)));
+            (
+                Cause::CgroupOom,
+                Grade::Proven,
+                format!("a cgroup around it, of its container or its session, came to its limit{limit}"),
+            )
+        }
+        // Whose memory ran out only the kernel's log tells.
+        (Some(Constraint::Unknown) | None, _) => (
+            Cause::HostOom,
+            Grade::Likely,
+            "memory ran out, of the machine or of a container around it".to_owned(),
+        ),
+    };
+    // Without an exit status, a counter alone does not say which of its processes it was.
+    let named = facts.exit.is_some() || !kills.is_empty();
+    Some(Finding {
+        cause,
+        grade: if named { grade } else { Grade::Likely },
+        sentence: format!("the kernel killed it because {whose}{}", peak(reading)),
+        evidence,
+    })
+}
+
+/// What to say of processes that were killed below one that was not.
+fn of_children(
+    reading: &Reading,
+    kills: &[(&KernelEvent, &OomKill)],
+    counted: Option<u64>,
+    status: &str,
+) -> String {
+    let facts = &reading.case.facts;
+    let who = match kills {
+        [(event, _)] if counted.is_none_or(|counted| counted == 1) => format!(
+            "the kernel killed its child {} ({})",
+            event.pid.unwrap_or(0),
+            event.name.as_deref().unwrap_or("?")
+        ),
+        _ => format!(
+            "the kernel killed {} of its processes",
+            counted.unwrap_or(kills.len() as u64)
+        ),
+    };
+    let limit = facts.limit.map_or(String::new(), |limit| {
+        format!(" at the limit of {}", format_bytes(limit))
+    });
+    let waited = facts
+        .stalls
+        .iter()
+        .rev()
+        .find(|stall| stall.after_child.is_some());
+    let then = match waited {
+        Some(stall) => format!(
+            "; after that nothing moved for {:.0} s, for it waited in vain, and {status}",
+            stall.to_ms.saturating_sub(stall.from_ms) as f64 / 1e3
+        ),
+        None => format!("; {status} itself"),
+    };
+    format!("{who} for want of memory{limit}{then}{}", peak(reading))
+}
+
+/// systemd-oomd, earlyoom or another watcher, by its own words.
+pub(super) fn killed_by_a_daemon(reading: &Reading) -> Option<Finding> {
+    let killed = matches!(
+        reading.case.facts.exit,
+        Some(Exit::Signal(libc::SIGKILL | libc::SIGTERM) | Exit::Code(KILLED_BELOW | 143) | Exit::Unknown)
+            | None
+    );
+    let said = reading
+        .said
+        .iter()
+        .rfind(|said| said.cause == Cause::OomDaemon && !said.handled);
+    let event = reading
+        .kernel
+        .iter()
+        .rfind(|event| matches!(event.kind, KernelKind::OomDaemon { .. }));
+    let named = |pid: Option<i32>| pid.is_some_and(|pid| reading.pids.contains(&pid));
+    // A watcher may speak of others, too.
+    let of_others = |pid: Option<i32>| pid.is_some() && !named(pid);
+    let said = said.filter(|said| !of_others(said.pid));
+    let event = event.filter(|event| !of_others(event.pid));
+    let (evidence, sure, sentence) = match (said, event) {
+        (Some(said), _) => (
+            of_said(said),
+            named(said.pid) || said.grade == Grade::Proven,
+            said.sentence.clone(),
+        ),
+        (None, Some(event)) => (
+            of_event(event, &reading.case.facts.kernel.source),
+            named(event.pid),
+            "a watcher killed it before the kernel had to, for want of memory".into(),
+        ),
+        (None, None) => return None,
+    };
+    killed.then(|| Finding {
+        cause: Cause::OomDaemon,
+        grade: if sure { Grade::Proven } else { Grade::Likely },
+        sentence: sentence.trim_end_matches('.').to_owned(),
+        evidence: vec![evidence],
+    })
+}
+
+/// SIGKILL without an OOM kill, or where nobody counted.
+pub(super) fn killed_otherwise(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    // A shell tells the end of its command by its own code, and in words.
+    let below = facts.exit == Some(Exit::Code(KILLED_BELOW)) && was_killed_below(reading);
+    if facts.exit != Some(Exit::Signal(libc::SIGKILL)) && !below {
+        return None;
+    }
+    let all: Vec<&Counter> = facts
+        .counters
+        .iter()
+        .filter(|counter| counter.kind == CounterKind::OomKills)
+        .collect();
+    let own = all.iter().find(|counter| counter.scope == Scope::Own);
+    let risen = all.iter().any(|counter| counter.rise() > Some(0));
+    let counted = all.iter().any(|counter| counter.rise().is_some());
+    let lines = all.iter().map(|counter| counter.evidence());
+    let evidence: Vec<Evidence> = std::iter::once(observed("SIGKILL", "wait status"))
+        .chain(lines)
+        .collect();
+    let none_of_its_own = own.is_some_and(|own| own.rise() == Some(0));
+    Some(if none_of_its_own || (counted && !risen) {
+        Finding {
+            cause: Cause::Killed,
+            grade: Grade::Proven,
+            sentence:
+                "it was killed by SIGKILL from outside, and not for memory: the kernel counted no OOM kill"
+                    .into(),
+            evidence,
+        }
+    } else if risen {
+        Finding {
+            cause: Cause::HostOom,
+            grade: Grade::Likely,
+            sentence: format!(
+                "it died of SIGKILL while the kernel killed processes for want of memory, likely this one{}",
+                peak(reading)
+            ),
+            evidence,
+        }
+    } else {
+        Finding {
+            cause: Cause::Unknown,
+            grade: Grade::Unknown,
+            sentence: "it died of SIGKILL; whether for memory nobody counted".into(),
+            evidence,
+        }
+    })
+}
+
+/// Whether a child was seen to die of SIGKILL, or the shell says so.
+fn was_killed_below(reading: &Reading) -> bool {
+    let seen = |child: &EndedChild| child.exit == Some(Exit::Signal(libc::SIGKILL));
+    let said = |said: &Said| said.cause == Cause::Killed && !said.handled;
+    reading.case.facts.ended_children.iter().any(seen) || reading.said.iter().any(said)
+}
+
+/// An allocation that failed because the address space is limited, though there was memory.
+pub(super) fn out_of_address_space(reading: &Reading) -> Option<Finding> {
+    let case = reading.case;
+    let said = reading
+        .said
+        .iter()
+        .rfind(|said| matches!(said.cause, Cause::MemoryError | Cause::BadAlloc) && !said.handled)?;
+    if matches!(case.facts.exit, Some(Exit::Code(0))) {
+        return None;
+    }
+    let limits = case.facts.limits.iter();
+    let (name, limit) = limits
+        .filter(|(name, _)| name == "RLIMIT_AS" || name == "RLIMIT_DATA")
+        .filter_map(|(name, limit)| Some((name, (*limit)?)))
+        .min_by_key(|(_, limit)| *limit)?;
+    let largest = case
+        .processes
+        .iter()
+        .filter_map(|process| process.virtual_size)
+        .max();
+    let needed = largest.unwrap_or(0).saturating_add(said.asked.unwrap_or(0));
+    let near = needed as f64 >= NEAR * limit as f64;
+    // An allocation whose size is not known failed where the machine had more than the limit allows.
+    let available = case
+        .flight
+        .iter()
+        .filter_map(|record| record.host_available)
+        .max();
+    let tighter = said.asked.is_none() && available.is_some_and(|available| limit < available);
+    (near || tighter).then(|| Finding {
+        cause: Cause::AddressSpace,
+        grade: if near { Grade::Proven } else { Grade::Likely },
+        sentence: format!(
+            "an allocation failed at the limit of its address space, {name} = {} (ulimit -v), not for want of memory",
+            format_bytes(limit)
+        ),
+        evidence: vec![
+            of_said(said),
+            observed(format!("{name} {limit}"), "prlimit"),
+            observed(
+                largest.map_or("unavailable".into(), |bytes| format!("{} at the most", format_bytes(bytes))),
+                "its virtual size, /proc/PID/stat",
+            ),
+        ],
+    })
+}
+
+/// A bus error where `/dev/shm` is full.
+pub(super) fn out_of_shared_memory(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    let bus = |exit: Option<Exit>| matches!(exit, Some(Exit::Signal(libc::SIGBUS) | Exit::Code(135)));
+    let child = facts.ended_children.iter().any(|child| bus(child.exit));
+    if !bus(facts.exit) && !child {
+        return None;
+    }
+    let flight = || reading.case.flight.iter();
+    let held = flight()
+        .filter_map(|record| record.shared.max(record.cgroup_shared))
+        .max()?;
+    let used = flight().filter_map(|record| record.shared_memory).max();
+    let size = facts
+        .shared_memory_size
+        .map_or("unavailable".into(), format_bytes);
+    (held >= SHARED).then(|| Finding {
+        cause: Cause::SharedMemory,
+        grade: Grade::Likely,
+        sentence: format!("a bus error while it used shared memory: /dev/shm, of {size}, was likely full"),
+        evidence: vec![
+            observed("SIGBUS", "wait status"),
+            observed(
+                format!("{} of shared memory in its processes", format_bytes(held)),
+                "flight recorder",
+            ),
+            observed(
+                format!("{} of {size}", used.map_or("unavailable".into(), format_bytes)),
+                "statvfs of its /dev/shm",
+            ),
+        ],
+    })
+}
+
+/// Kills of processes of this run: by their numbers, or, where those are of another namespace, by their cgroup.
+fn kills<'r>(
+    reading: &'r Reading,
+    own: Option<&'r Counter>,
+) -> impl Iterator<Item = (&'r KernelEvent, &'r OomKill)> {
+    let group = own.and_then(|own| own.source.split('/').find(|part| part.starts_with("tidegate-")));
+    reading.kernel.iter().filter_map(move |event| {
+        let KernelKind::OomKill(kill) = &event.kind else {
+            return None;
+        };
+        let in_group = |path: &Option<String>| {
+            group.is_some_and(|group| {
+                path.as_ref()
+                    .is_some_and(|path| path.split('/').any(|part| part == group))
+            })
+        };
+        let ours = event.pid.is_some_and(|pid| reading.pids.contains(&pid)) || in_group(&kill.task_memcg);
+        ours.then_some((event, kill))
+    })
+}
+
+fn counters<'r>(reading: &'r Reading, scope: Scope) -> impl Iterator<Item = &'r Counter> {
+    let counters = reading.case.facts.counters.iter();
+    counters.filter(move |counter| counter.kind == CounterKind::OomKills && counter.scope == scope)
+}
+
+fn peak(reading: &Reading) -> String {
+    let peak = reading.case.facts.peak;
+    peak.map_or(String::new(), |peak| format!(" (peak {})", format_bytes(peak)))
+}
