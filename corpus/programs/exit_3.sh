@@ -1,0 +1,4 @@
+# cause: failed
+# exit: 3
+# A plain end with an error.
+exit 3

@@ -1,0 +1,16 @@
+# cause: time_limit
+# exit: 143
+"""Slurm ends a job at its time limit; slurmstepd writes so into the job's own log."""
+import os
+import signal
+import sys
+import time
+
+print("epoch 11 loss: 0.4312", flush=True)
+time.sleep(0.3)
+print(
+    "slurmstepd: error: *** JOB 10763635 ON c0662 CANCELLED AT 2025-10-02T14:02:37 DUE TO TIME LIMIT ***",
+    file=sys.stderr,
+    flush=True,
+)
+os.kill(os.getpid(), signal.SIGTERM)
