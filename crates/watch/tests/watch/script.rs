@@ -185,6 +185,17 @@ fn long_scripts_are_read_in_a_second() {
             long(&example.source, 2_000),
         )
     }));
+    // And so does one loop around them all.
+    let append = "    kept.append(np.load(name))\n".repeat(20_000);
+    scripts.push((
+        "a long loop".into(),
+        format!("import numpy as np\nfor name in names:\n{append}"),
+    ));
+    let step = "    loss = criterion(model(x))\n    total += loss\n    loss.backward()\n".repeat(6_667);
+    scripts.push((
+        "a long step".into(),
+        format!("import torch\nfor x in loader:\n{step}"),
+    ));
     for (name, source) in scripts {
         let start = processor_time();
         let number = found(&source).len();

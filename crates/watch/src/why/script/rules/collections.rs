@@ -291,7 +291,6 @@ fn copied<'s>(reading: &Reading<'s>, node: Node<'s>) -> Option<Draft<'s>> {
         node.field("left")?,
         node.field("right").filter(|call| call.kind() == "call")?,
     );
-    let around = growing_target(node, target)?;
     let name = target.text();
     let called = reading.called(call);
     let joiner = JOINERS
@@ -321,6 +320,7 @@ fn copied<'s>(reading: &Reading<'s>, node: Node<'s>) -> Option<Draft<'s>> {
         }
         None => of_method(reading, call, name)?,
     };
+    let around = growing_target(node, target)?;
     let statement = node.statement();
     let parts = format!("{}_parts", name.rsplit('.').next()?);
     let parts = free_name(statement, &[&parts, "parts", "collected"]).to_string();
@@ -380,8 +380,8 @@ fn of_method<'s>(reading: &Reading<'s>, call: Node<'s>, name: &str) -> Option<(V
 fn growing_target<'s>(node: Node<'s>, target: Node<'s>) -> Option<Node<'s>> {
     let around = node.repeated_by()?;
     let name = target.text();
-    let elsewhere = places_of(around, name).filter(|place| !node.contains(*place));
-    (target.is(&["identifier", "attribute"]) && elsewhere.count() == 0).then_some(around)
+    let mut elsewhere = places_of(around, name).filter(|place| !node.contains(*place));
+    (target.is(&["identifier", "attribute"]) && elsewhere.next().is_none()).then_some(around)
 }
 
 /// `pd.concat(chunks)` of all that a reader gave.
