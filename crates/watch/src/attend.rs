@@ -17,7 +17,7 @@ use crate::pipes::{Pipes, Source};
 use crate::plain::plain;
 use crate::queue::{Item, Queue};
 use crate::recorder::Recorder;
-use crate::sampler::{Look, Sampler};
+use crate::sampler::{Look, NEAR, Sampler};
 use crate::signals::{Came, Signals};
 use crate::stacks::StackWatch;
 use crate::why::{EndedChild, Facts, SentSignal, SignalReason};
@@ -35,8 +35,6 @@ const FAR_OVER: u64 = 4;
 const YOUNG: Duration = Duration::from_millis(2);
 /// What Ctrl-C is on its way to a terminal.
 const CTRL_C: u8 = 3;
-/// The part of the line from which on it is near.
-const NEAR: f64 = 0.9;
 /// How long a killed worker has to go.
 const AFTER_KILL: Duration = Duration::from_secs(10);
 /// Looking may take at most this share of the time (1/50) while memory moves, and this one while nothing does; it is at
@@ -312,9 +310,7 @@ impl<'a> Attend<'a> {
             return;
         };
         // Of a cgroup, pages that are only cached do not count: the kernel takes them back first.
-        let made_of = group.map(Group::made_of);
-        let held = made_of.and_then(|made_of| Some(made_of.anonymous? + made_of.shared.unwrap_or(0)));
-        let used = held.unwrap_or(used);
+        let used = group.and_then(Group::held).unwrap_or(used);
         if self.near || (used as f64) < NEAR * limit as f64 {
             return;
         }

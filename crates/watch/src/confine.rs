@@ -56,6 +56,15 @@ impl Confinement {
         made.unwrap_or_else(|why| Confinement::Watched { why })
     }
 
+    /// Lets the kernel kill all processes inside together, for a job that is lost when it has lost one of them. Only
+    /// cgroup v2 can.
+    pub fn die_together(&self) {
+        if let Confinement::V2(group) = self {
+            // Missing before Linux 4.19.
+            let _ = control(&group.cgroup.path, "memory.oom.group", "1");
+        }
+    }
+
     /// `cgroup v1`, `cgroup v2`, or `watched: …` with the reason.
     pub fn describe(&self) -> String {
         match self {
@@ -148,6 +157,12 @@ impl Group {
 
     pub(crate) fn made_of(&self) -> tidegate_memory::CgroupStat {
         self.cgroup.stat()
+    }
+
+    /// What the kernel cannot take back: pages that are only cached do not count.
+    pub(crate) fn held(&self) -> Option<u64> {
+        let made_of = self.made_of();
+        Some(made_of.anonymous? + made_of.shared.unwrap_or(0))
     }
 
     pub(crate) fn swap(&self) -> Option<u64> {

@@ -15,6 +15,8 @@ use crate::family::Family;
 
 /// A move is this part of the line, or of what is in use.
 const MOVED: u64 = 100;
+/// The part of the line from which on it is near.
+pub(crate) const NEAR: f64 = 0.9;
 /// Proportional shares make the kernel walk all pages, about a millisecond per gigabyte: not every time.
 const CLOSELY_EVERY: Duration = Duration::from_secs(1);
 
@@ -92,7 +94,8 @@ impl<'a> Sampler<'a> {
             Some(group) => group.pids(),
             None => process_tree(self.host, self.pid),
         };
-        let closely = self.closely_at.is_none_or(|at| at.elapsed() >= CLOSELY_EVERY);
+        let due = self.closely_at.is_none_or(|at| at.elapsed() >= CLOSELY_EVERY);
+        let closely = due && !self.may_be_dying(group);
         if closely {
             self.closely_at = Some(Instant::now());
         }
@@ -113,6 +116,16 @@ impl<'a> Sampler<'a> {
         };
         let (before, now) = (last.cgroup_usage.unwrap_or(0), group.usage().unwrap_or(u64::MAX));
         before.abs_diff(now) > self.limit.unwrap_or(before) / MOVED
+    }
+
+    /// Whether the kernel may be about to kill one of these processes. Reading the pages of a process holds on to them:
+    /// one that is killed meanwhile gives nothing back, and the kernel kills another one for it.
+    fn may_be_dying(&self, group: Option<&Group>) -> bool {
+        let Some((group, limit)) = group.zip(self.limit) else {
+            return false;
+        };
+        let is_near = |bytes: u64| bytes as f64 >= NEAR * limit as f64;
+        group.usage().is_some_and(is_near) && group.held().is_none_or(is_near) && self.has_moved(Some(group))
     }
 
     /// The last record: the processes are gone, the counters of the cgroup are not. `last` stays what was

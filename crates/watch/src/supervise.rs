@@ -70,6 +70,10 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
             why: "no cgroup was wanted".into(),
         },
     };
+    // Of a foreign command the kernel may take one worker and leave the rest, as it would without us.
+    if job.on_signal == OnSignal::Stop {
+        confinement.die_together();
+    }
     let counters = Counters::before(host, confinement.cgroup());
     let kernel = KernelWatch::begin();
     let queue = Queue::default();

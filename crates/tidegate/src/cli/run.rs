@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use tidegate::{Command, Error, Ran, Result};
-use tidegate_memory::{Amount, format_bytes};
+use tidegate_memory::{Amount, Host, format_bytes};
 use tidegate_watch::why::{Cause, Grade};
-use tidegate_watch::{Event, Exit, Update};
+use tidegate_watch::{Event, Exit, Update, UserManager};
 
 use super::{open, parse_amount};
 
@@ -37,6 +38,9 @@ pub(super) struct RunArguments {
 
 /// Runs the command; the value is what to exit with.
 pub(super) fn run(home: &Path, arguments: RunArguments) -> Result<i32> {
+    if arguments.memory.is_some() {
+        enter_scope();
+    }
     let session = open(home)?;
     let command = Command {
         words: arguments.command,
@@ -84,6 +88,18 @@ pub(super) fn run(home: &Path, arguments: RunArguments) -> Result<i32> {
         tell(&ran);
     }
     Ok(leave(ran.exit()))
+}
+
+/// Goes on in a scope of the user's systemd, where that lets the kernel hold the line and nothing else does.
+fn enter_scope() {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let program = std::env::current_exe().map(OsString::from);
+    let words: Vec<OsString> = program.into_iter().chain(words).collect();
+    let scope = UserManager::find().and_then(|manager| manager.own_scope(&Host::live(), &words));
+    if let Some(mut command) = scope {
+        // Where it comes back, the command is only watched, and that is said.
+        let _ = command.exec();
+    }
 }
 
 /// Says why it ended, in one line, and how to learn more.

@@ -234,8 +234,6 @@ fn set_limit(path: &Path, limit: u64) -> Result<(), String> {
     control(path, "memory.max", &whole_pages(limit).to_string())?;
     // Missing where the kernel does not count swap; then there is nothing to forbid.
     let _ = control(path, "memory.swap.max", "0");
-    // A worker that has lost one of its processes is lost: kill them together.
-    let _ = control(path, "memory.oom.group", "1");
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! This process has one cgroup, whatever the files say, so these cases run one after the other.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_memory::Host;
-use tidegate_watch::Confinement;
+use tidegate_watch::{Confinement, UserManager};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -151,13 +152,10 @@ fn alone_in_a_delegated_cgroup_we_step_aside_and_come_back() {
             (10 << 20).to_string(),
             "whole pages, rounded down"
         );
-        assert_eq!(
-            (
-                read(group.join("memory.swap.max")),
-                read(group.join("memory.oom.group"))
-            ),
-            ("0".into(), "1".into())
-        );
+        assert_eq!(read(group.join("memory.swap.max")), "0");
+        assert!(!group.join("memory.oom.group").exists());
+        confinement.die_together();
+        assert_eq!(read(group.join("memory.oom.group")), "1");
 
         machine.removing.store(true, Ordering::SeqCst);
         drop(confinement);
@@ -309,4 +307,62 @@ fn a_machine_without_cgroups_is_a_reason() {
     let host = Host::recorded(root.path(), [("", ""); 0]);
     assert!(!why(&Confinement::create(&host, "k7mp2xqa", Some(1 << 20))).is_empty());
     assert!(!why(&Confinement::create(&host, "k7mp2xqa", None)).is_empty());
+}
+
+/// A `systemd-run` that says how it was called and becomes the command, as the real one does; one that does not know
+/// `unknown` refuses it.
+fn manager(folder: &Path, unknown: &str) -> UserManager {
+    let program = folder.join("systemd-run");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *{unknown}*) exit 1;; esac\necho \"$@\" >> {}\n\
+         while [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n",
+        folder.join("called").display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    UserManager { systemd_run: program }
+}
+
+#[test]
+fn the_users_systemd_makes_a_scope_where_we_may_make_no_cgroup() {
+    Machine::new().run(|machine| {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::recorded(machine.root.path(), [("", ""); 0]);
+        let words = ["echo".into(), "a $b c".into()];
+        let called = || fs::read_to_string(folder.path().join("called")).unwrap_or_default();
+
+        machine.removing.store(true, Ordering::SeqCst);
+        let manager_of_today = manager(folder.path(), "nothing");
+        assert!(
+            manager_of_today.own_scope(&host, &words).is_none(),
+            "here we can make one ourselves"
+        );
+        assert_eq!(called(), "");
+
+        machine.write(&machine.own().join("cgroup.procs"), &format!("1\n{}\n", std::process::id()));
+        let mut command = manager_of_today.own_scope(&host, &words).expect("a scope");
+        let output = command.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "a $b c\n");
+        let last = called().lines().last().unwrap().to_string();
+        let unit = format!("--unit=tidegate-{}", std::process::id());
+        assert_eq!(
+            last,
+            format!(
+                "--user --scope --quiet --collect --expand-environment=no {unit} --property=Delegate=yes -- echo a $b c"
+            )
+        );
+        let old = manager(folder.path(), "--expand-environment");
+        assert!(old.own_scope(&host, &words).is_some(), "without the word it does not know");
+        let broken = manager(folder.path(), "--scope");
+        assert!(broken.own_scope(&host, &words).is_none(), "no bus, no scope");
+
+        machine.write(
+            &machine.root.path().join("proc/self/cgroup"),
+            "0::/user.slice/tidegate-7.scope\n",
+        );
+        assert!(
+            manager_of_today.own_scope(&host, &words).is_none(),
+            "no scope in a scope"
+        );
+    });
 }
