@@ -11,7 +11,7 @@ use crate::child::Child;
 use crate::confine::{Confinement, Group};
 use crate::ended::{Ended, Exit, OverLine, signal_name};
 use crate::event::{Done, Event, Failure, WIRE_VERSION};
-use crate::evidence::{Counters, KernelWatch, Limits, Stillness};
+use crate::evidence::{Counters, KernelWatch, Limits, Notebooks, Stillness};
 use crate::job::{Job, OnSignal, Output, StopReason};
 use crate::pipes::{Pipes, Source};
 use crate::plain::plain;
@@ -83,6 +83,7 @@ pub(crate) struct Attend<'a> {
     kernel: KernelWatch,
     stillness: Stillness,
     limits: Limits,
+    notebooks: Notebooks,
     stacks: &'a StackWatch,
     /// Our own resident peak when the worker was forked: the kernel counts the worker's from there.
     resident_floor: Option<u64>,
@@ -132,6 +133,7 @@ impl<'a> Attend<'a> {
             kernel: parts.kernel,
             stillness: Stillness::default(),
             limits: Limits::default(),
+            notebooks: Notebooks::default(),
             stacks: parts.stacks,
         }
     }
@@ -284,6 +286,11 @@ impl<'a> Attend<'a> {
             self.stillness.ask(self.host, self.child.pid, living);
         }
         self.limits.look(self.sampler.family.living().map(|(pid, _)| pid));
+        if let Some(found) = self.notebooks.look(self.sampler.family.living()) {
+            // At once: the end may not leave us the time.
+            self.facts.notebooks = found.to_vec();
+            self.recorder.facts(&self.facts, trouble);
+        }
         if self.confinement.group().is_some() {
             return;
         }
@@ -454,7 +461,7 @@ impl<'a> Attend<'a> {
             limits: std::mem::take(&mut self.limits).tightest(),
             shared_memory_size: self.sampler.shared_memory_size,
             counters: std::mem::take(&mut self.counters).after(self.host),
-            kernel: std::mem::take(&mut self.kernel).end(),
+            kernel: std::mem::take(&mut self.kernel).end(ended.exit == Exit::Code(0)),
             ended_children: std::mem::take(&mut self.sampler.family.ended),
             stalls: std::mem::take(&mut self.stillness.stalls),
             ..std::mem::take(&mut self.facts)

@@ -169,8 +169,8 @@ fn place(growth: &Growth) {
         place.line,
         place.function
     );
-    if let Some(text) = code_line(&place.file, place.line) {
-        say!("                   {}", style(text.trim()).dim());
+    if let Some(code) = &growth.code {
+        say!("                   {}", style(code).dim());
     }
     if let Some(inner) = growth.within.last() {
         say!(
@@ -180,11 +180,6 @@ fn place(growth: &Growth) {
             inner.line
         );
     }
-}
-
-fn code_line(file: &str, line: u32) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
-    text.lines().nth(line.checked_sub(1)? as usize).map(str::to_owned)
 }
 
 fn remedy(number: usize, remedy: &Remedy) {

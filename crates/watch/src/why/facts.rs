@@ -16,6 +16,8 @@ pub struct Facts {
     pub command: Vec<String>,
     /// Where the command ran.
     pub folder: PathBuf,
+    /// Notebooks whose kernels ran in it.
+    pub notebooks: Vec<PathBuf>,
     /// The first process; its number means something in the kernel's log only.
     pub pid: Option<i32>,
     /// `None` where it is not known.

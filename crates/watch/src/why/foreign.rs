@@ -65,7 +65,7 @@ pub fn case_of_pid(host: &Host, pid: i32) -> Case {
     let mut case = Case {
         facts: Facts {
             pid: Some(pid),
-            kernel: KernelWatch::whole().end(),
+            kernel: KernelWatch::whole().end(false),
             limits: limits(pid),
             ..Facts::default()
         },

@@ -8,13 +8,14 @@ mod hang;
 mod machine;
 mod memory;
 mod spoken;
+mod thrashing;
 
 use std::collections::HashSet;
 
 use super::cause::Cause;
 use super::facts::Case;
 use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
-use super::script::{read_sources, remedies};
+use super::script::{in_its_source, read_sources, remedies};
 use super::series::{growth, pattern};
 use super::verdict::{Evidence, Grade, Standing, Verdict};
 
@@ -43,6 +44,7 @@ const RULES: &[Rule] = &[
     memory::stopped_at_the_line,
     memory::killed_by_the_kernel,
     memory::killed_by_a_daemon,
+    thrashing::waited_for_pages,
     hang::hung,
     memory::killed_otherwise,
     spoken::at_its_time_limit,
@@ -84,8 +86,9 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
     });
     let mut evidence = finding.evidence;
     evidence.extend(reading.unseen());
-    let growth = growth(case);
-    let remedies = remedies(case, finding.cause, &growth, &read_sources(case));
+    let sources = read_sources(case);
+    let growth = in_its_source(case, growth(case), &sources);
+    let remedies = remedies(case, finding.cause, &growth, &sources);
     Verdict {
         cause: finding.cause,
         grade: finding.grade,
@@ -94,7 +97,10 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
         pattern: pattern(case),
         growth,
         remedies,
-        notes: machine::notes(&reading),
+        notes: machine::notes(&reading)
+            .into_iter()
+            .chain(thrashing::note(&reading).filter(|_| finding.cause != Cause::Thrashing))
+            .collect(),
     }
 }
 

@@ -30,7 +30,8 @@ pub use log::{
 pub use pattern::{Pattern, PatternKind};
 pub use remedies::general_remedies;
 pub use script::{
-    Finding, FindingKind, Lines, Notebook, Saving, cell_of, findings, read_sources, remedies, sources,
+    Finding, FindingKind, Lines, Notebook, Saving, cell_of, findings, in_its_source, read_sources, remedies,
+    sources,
 };
 pub use series::{
     Layer, Moment, MomentKind, Thrashing, Timeline, growing_now, growth, pattern, stalls, thrashing,

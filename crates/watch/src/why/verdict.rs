@@ -93,6 +93,9 @@ pub struct Growth {
     /// The cell of a notebook, from 1.
     #[serde(default)]
     pub cell: Option<u32>,
+    /// The line itself, where its file could be read.
+    #[serde(default)]
+    pub code: Option<String>,
 }
 
 /// A change that would have helped.

@@ -36,6 +36,7 @@ pub(crate) fn grew(file: &str, line: u32, bytes: u64, share: f64) -> Growth {
         share,
         within: Vec::new(),
         cell: None,
+        code: None,
     }
 }
 

@@ -140,7 +140,7 @@ fn of_children(
         .find(|stall| stall.after_child.is_some());
     let then = match waited {
         Some(stall) => format!(
-            "; after that nothing moved for {:.0} s, for it waited in vain, and {status}",
+            "; after that nothing moved for {:.0} s, and {status}",
             stall.to_ms.saturating_sub(stall.from_ms) as f64 / 1e3
         ),
         None => format!("; {status} itself"),

@@ -5,6 +5,7 @@
 //! function counts. The rules (`rules/`) find what takes memory and write the lines that would take less (`change.rs`).
 //! What was found is then held against where memory grew (`remedies.rs`): only there it is more than a hint.
 
+mod cells;
 mod change;
 mod finding;
 mod held;
@@ -19,6 +20,7 @@ mod tree;
 
 use std::path::Path;
 
+pub use cells::in_its_source;
 pub use finding::{Finding, FindingKind, Lines, Saving};
 pub use notebook::{Notebook, cell_of};
 pub use remedies::remedies;

@@ -17,7 +17,8 @@ pub fn sources(case: &Case) -> Vec<PathBuf> {
     let named = scripts(&case.facts.command, 0);
     let in_stacks = case.stacks.frames.iter().map(|frame| frame.file.as_str());
     let in_stacks = in_stacks.filter(|file| is_users_code(file)).map(PathBuf::from);
-    for file in named.into_iter().chain(in_stacks) {
+    let notebooks = case.facts.notebooks.iter().cloned();
+    for file in named.into_iter().chain(notebooks).chain(in_stacks) {
         let file = absolute(&case.facts.folder, &file);
         if !files.contains(&file) {
             files.push(file);

@@ -115,6 +115,7 @@ impl Place<'_> {
                 .map(|number| code.frame(number).clone())
                 .collect(),
             cell: cell(self.frame),
+            code: None,
         }
     }
 }
