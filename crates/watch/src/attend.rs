@@ -2,6 +2,7 @@
 //! sees it out. It waits for nobody without a bound.
 
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tidegate_memory::Host;
@@ -11,7 +12,7 @@ use crate::child::Child;
 use crate::confine::{Confinement, Group};
 use crate::ended::{Ended, Exit, OverLine, signal_name};
 use crate::event::{Done, Event, Failure, WIRE_VERSION};
-use crate::evidence::{Counters, KernelWatch, Limits, Notebooks, Stillness};
+use crate::evidence::{Counters, KernelWatch, Limits, Modules, Notebooks, Stillness};
 use crate::job::{Job, OnSignal, Output, StopReason};
 use crate::pipes::{Pipes, Source};
 use crate::plain::plain;
@@ -84,6 +85,7 @@ pub(crate) struct Attend<'a> {
     stillness: Stillness,
     limits: Limits,
     notebooks: Notebooks,
+    modules: Modules,
     stacks: &'a StackWatch,
     /// Our own resident peak when the worker was forked: the kernel counts the worker's from there.
     resident_floor: Option<u64>,
@@ -134,6 +136,7 @@ impl<'a> Attend<'a> {
             stillness: Stillness::default(),
             limits: Limits::default(),
             notebooks: Notebooks::default(),
+            modules: Modules::default(),
             stacks: parts.stacks,
         }
     }
@@ -286,6 +289,7 @@ impl<'a> Attend<'a> {
             self.stillness.ask(self.host, self.child.pid, living);
         }
         self.limits.look(self.sampler.family.living().map(|(pid, _)| pid));
+        self.modules.look(self.sampler.family.living());
         if let Some(found) = self.notebooks.look(self.sampler.family.living()) {
             // At once: the end may not leave us the time.
             self.facts.notebooks = found.to_vec();
@@ -451,7 +455,12 @@ impl<'a> Attend<'a> {
     fn facts(&mut self, ended: &Ended) -> Facts {
         let time_ms = self.sampler.time_ms();
         self.stillness.moved(time_ms, &self.sampler.family.ended);
+        let kernel = std::mem::take(&mut self.kernel).end(ended.exit == Exit::Code(0));
         Facts {
+            crashes: self
+                .modules
+                .crashes(&kernel, self.facts.command.first().map(Path::new)),
+            kernel,
             exit: Some(ended.exit),
             duration_ms: Some(time_ms),
             containment: ended.containment.clone(),
@@ -461,7 +470,6 @@ impl<'a> Attend<'a> {
             limits: std::mem::take(&mut self.limits).tightest(),
             shared_memory_size: self.sampler.shared_memory_size,
             counters: std::mem::take(&mut self.counters).after(self.host),
-            kernel: std::mem::take(&mut self.kernel).end(ended.exit == Exit::Code(0)),
             ended_children: std::mem::take(&mut self.sampler.family.ended),
             stalls: std::mem::take(&mut self.stillness.stalls),
             ..std::mem::take(&mut self.facts)

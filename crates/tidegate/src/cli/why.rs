@@ -74,18 +74,17 @@ fn print(explanation: &Explanation, report: bool) {
     if report {
         say!("tidegate {} on {}", env!("CARGO_PKG_VERSION"), machine());
     }
-    head("evidence");
-    evidence(&verdict.evidence, |standing| {
-        standing != Standing::Unavailable && standing != Standing::Unsupported
-    });
-    if explanation.case.flight.len() > 1 {
+    let unseen = |standing| standing == Standing::Unavailable || standing == Standing::Unsupported;
+    evidence("evidence", &verdict.evidence, |standing| !unseen(standing));
+    let width = match report {
+        true => 80,
+        false => usize::from(console::Term::stdout().size().1).clamp(60, 120),
+    };
+    let colour = !report && console::colors_enabled();
+    let drawing = timeline(&explanation.case, width, 10).draw(colour);
+    if explanation.case.flight.len() > 1 && !drawing.is_empty() {
         head("memory");
-        let width = match report {
-            true => 80,
-            false => usize::from(console::Term::stdout().size().1).clamp(60, 120),
-        };
-        let colour = !report && console::colors_enabled();
-        for line in timeline(&explanation.case, width, 10).draw(colour) {
+        for line in drawing {
             say!("{line}");
         }
         if let Some(pattern) = &verdict.pattern {
@@ -112,11 +111,7 @@ fn print(explanation: &Explanation, report: bool) {
     for note in &verdict.notes {
         say!("note: {note}");
     }
-    let unseen = |standing| standing == Standing::Unavailable || standing == Standing::Unsupported;
-    if verdict.evidence.iter().any(|evidence| unseen(evidence.standing)) {
-        head("not seen");
-        evidence(&verdict.evidence, unseen);
-    }
+    evidence("not seen", &verdict.evidence, unseen);
 }
 
 fn head(text: &str) {
@@ -148,9 +143,12 @@ fn machine() -> String {
     format!("Linux {}", kernel.trim())
 }
 
-fn evidence(all: &[Evidence], wanted: impl Fn(Standing) -> bool) {
+fn evidence(title: &str, all: &[Evidence], wanted: impl Fn(Standing) -> bool) {
     let shown = all.iter().filter(|evidence| wanted(evidence.standing));
-    for evidence in shown {
+    for (i, evidence) in shown.enumerate() {
+        if i == 0 {
+            head(title);
+        }
         say!("  {:<11} {}", evidence.standing.as_str(), evidence.text);
         say!("              {}", style(&evidence.source).dim());
     }
@@ -158,16 +156,14 @@ fn evidence(all: &[Evidence], wanted: impl Fn(Standing) -> bool) {
 
 fn place(growth: &Growth) {
     let place = &growth.place;
-    let cell = growth
-        .cell
-        .map_or(String::new(), |cell| format!(" (cell {cell})"));
+    let place = match growth.cell {
+        Some(cell) => format!("{} cell {cell} line {}", place.file, place.line),
+        None => format!("{}:{} in {}", place.file, place.line, place.function),
+    };
     say!(
-        "  {:>4.0}%  {:>8}  {}:{} in {}{cell}",
+        "  {:>4.0}%  {:>8}  {place}",
         100.0 * growth.share,
         format_bytes(growth.bytes),
-        place.file,
-        place.line,
-        place.function
     );
     if let Some(code) = &growth.code {
         say!("                   {}", style(code).dim());
@@ -190,7 +186,11 @@ fn remedy(number: usize, remedy: &Remedy) {
     };
     say!("  {number}. {}{saves}", style(&remedy.title).bold());
     if let Some(place) = &remedy.place {
-        say!("     {}:{}", place.file, place.line);
+        // Of a notebook the function names the cell.
+        match place.file.ends_with(".ipynb") {
+            true => say!("     {} {} line {}", place.file, place.function, place.line),
+            false => say!("     {}:{}", place.file, place.line),
+        }
     }
     if let (Some(before), Some(after)) = (&remedy.before, &remedy.after) {
         before

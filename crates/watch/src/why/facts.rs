@@ -37,6 +37,8 @@ pub struct Facts {
     pub counters: Vec<Counter>,
     /// Lines of the kernel's log since the start.
     pub kernel: KernelLog,
+    /// The functions in which processes crashed.
+    pub crashes: Vec<Crash>,
     /// Processes below the first one that ended while it ran.
     pub ended_children: Vec<EndedChild>,
     /// The limits of the first process, as `getrlimit` names them: `RLIMIT_AS`, …; `None` is unlimited.
@@ -142,6 +144,15 @@ pub struct KernelLog {
     /// Why it could not be read, if so.
     pub unavailable: Option<String>,
     pub lines: Vec<String>,
+}
+
+/// A process that crashed in native code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crash {
+    pub pid: i32,
+    /// The program or library whose code it ran.
+    pub module: PathBuf,
+    pub function: String,
 }
 
 /// A process below the first one that ended while it ran.

@@ -3,6 +3,7 @@
 //! Every rule looks at one kind of end and says what shows it. They stand in the order of how much they explain: what the
 //! kernel did before what the job said, and that before a bare exit status. The first that is more than a guess wins.
 
+mod crash;
 mod ends;
 mod hang;
 mod machine;
@@ -85,6 +86,7 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
         evidence: Vec::new(),
     });
     let mut evidence = finding.evidence;
+    evidence.extend(crash::place(&reading, finding.cause));
     evidence.extend(reading.unseen());
     let sources = read_sources(case);
     let growth = in_its_source(case, growth(case), &sources);

@@ -9,10 +9,12 @@ pub fn general_remedies(case: &Case, cause: Cause) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = Vec::new();
     remedies.extend(more_memory(case, cause));
     remedies.extend(fewer_workers(case, cause));
+    let runs_python = !case.stacks.samples.is_empty();
     remedies.extend(
         KNOWN
             .iter()
             .filter(|(causes, ..)| causes.contains(&cause))
+            .filter(|(_, _, command, _)| *command != FAULT_HANDLER || runs_python)
             .map(|(_, title, command, why)| remedy(title, (!command.is_empty()).then_some(*command), why)),
     );
     remedies
@@ -108,6 +110,9 @@ fn fewer_workers(case: &Case, cause: Cause) -> Option<Remedy> {
     })
 }
 
+/// Makes Python print its stack when it crashes.
+const FAULT_HANDLER: &str = "PYTHONFAULTHANDLER=1";
+
 /// What is known to help: the causes, a title, a command and why.
 const KNOWN: &[(&[Cause], &str, &str, &str)] = &[
     (
@@ -192,8 +197,14 @@ const KNOWN: &[(&[Cause], &str, &str, &str)] = &[
     (
         &[Cause::SegmentationFault, Cause::Abort, Cause::IllegalInstruction],
         "Let Python say where it was",
-        "PYTHONFAULTHANDLER=1",
+        FAULT_HANDLER,
         "The next time the line of Python that called into native code is printed before the process dies.",
+    ),
+    (
+        &[Cause::SegmentationFault, Cause::Abort],
+        "Keep the memory of the next crash",
+        "ulimit -c unlimited",
+        "`coredumpctl gdb`, or `gdb PROGRAM core` where there is no systemd, then shows the calls that led to it (`bt`).",
     ),
     (
         &[Cause::IllegalInstruction],
