@@ -105,7 +105,7 @@ fn print(explanation: &Explanation, report: bool) {
     if !verdict.remedies.is_empty() {
         head("what would help");
         for (i, remedy) in verdict.remedies.iter().take(REMEDIES).enumerate() {
-            self::remedy(i + 1, remedy);
+            self::remedy(i + 1, remedy, width);
         }
     }
     for note in &verdict.notes {
@@ -178,11 +178,11 @@ fn place(growth: &Growth) {
     }
 }
 
-fn remedy(number: usize, remedy: &Remedy) {
+fn remedy(number: usize, remedy: &Remedy, width: usize) {
     let saves = match remedy.saves {
         Some(bytes) => format!(", saves about {}", format_bytes(bytes)),
         None if remedy.measured || remedy.place.is_none() => String::new(),
-        None => " (a hint: no growth was measured there)".into(),
+        None => " (a hint: little or no growth was seen there)".into(),
     };
     say!("  {number}. {}{saves}", style(&remedy.title).bold());
     if let Some(place) = &remedy.place {
@@ -203,5 +203,24 @@ fn remedy(number: usize, remedy: &Remedy) {
     if let Some(command) = &remedy.command {
         say!("       {}", style(command).green());
     }
-    say!("     {}", remedy.why);
+    wrapped(&remedy.why, width, "     ");
+}
+
+/// A text in lines of at most this width, each with what goes before it.
+fn wrapped(text: &str, width: usize, before: &str) {
+    let room = width.saturating_sub(before.len()).max(20);
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            say!("{before}{line}");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        say!("{before}{line}");
+    }
 }

@@ -15,6 +15,7 @@ pub fn general_remedies(case: &Case, cause: Cause) -> Vec<Remedy> {
             .iter()
             .filter(|(causes, ..)| causes.contains(&cause))
             .filter(|(_, _, command, _)| *command != FAULT_HANDLER || runs_python)
+            .filter(|(_, title, ..)| *title != RAISE_ABOVE || case.facts.limit.is_none())
             .map(|(_, title, command, why)| remedy(title, (!command.is_empty()).then_some(*command), why)),
     );
     remedies
@@ -110,6 +111,8 @@ fn fewer_workers(case: &Case, cause: Cause) -> Option<Remedy> {
     })
 }
 
+/// For a limit that somebody else has set.
+const RAISE_ABOVE: &str = "Raise the limit of the container or the job";
 /// Makes Python print its stack when it crashes.
 const FAULT_HANDLER: &str = "PYTHONFAULTHANDLER=1";
 
@@ -123,7 +126,7 @@ const KNOWN: &[(&[Cause], &str, &str, &str)] = &[
     ),
     (
         &[Cause::CgroupOom],
-        "Raise the limit of the container or the job",
+        RAISE_ABOVE,
         "",
         "`--memory` of Docker, `resources.limits.memory` of Kubernetes, `--mem` of Slurm; page cache and shared memory count.",
     ),

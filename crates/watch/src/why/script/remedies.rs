@@ -15,6 +15,9 @@ use crate::why::{Case, Cause, Growth, Remedy};
 /// Less than this part of all growth is noise.
 const LEAST_SHARE: f64 = 0.05;
 
+/// A line that no rule knows is worth a look from here on.
+const UNKNOWN_SHARE: f64 = 0.1;
+
 /// Hints beyond that many only bury the first ones.
 const MOST_HINTS: usize = 8;
 
@@ -54,7 +57,12 @@ pub fn remedies(case: &Case, cause: Cause, growth: &[Growth], sources: &[(PathBu
         }
     }
     let unexplained = places.iter().filter(|place| !explained.contains(&place.index));
-    let unexplained = unexplained.filter(|place| place.growth.share >= LEAST_SHARE && is_about_memory(cause));
+    let is_import = |place: &Place| {
+        let code = place.growth.code.as_deref().unwrap_or_default();
+        code.starts_with("import ") || code.starts_with("from ")
+    };
+    let unexplained = unexplained
+        .filter(|place| place.growth.share >= UNKNOWN_SHARE && is_about_memory(cause) && !is_import(place));
     let unexplained: Vec<Remedy> = unexplained.map(|place| of_place(place, &sources)).collect();
     let (counted, general): (Vec<Remedy>, Vec<Remedy>) = general_remedies(case, cause)
         .into_iter()
