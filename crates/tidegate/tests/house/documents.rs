@@ -172,7 +172,10 @@ fn every_command_in_the_documents_works() {
                 _ if command.starts_with("cargo ") => continue,
                 _ => command.trim_start_matches("tidegate "),
             };
-            let mut words = words.split_whitespace().take_while(|word| *word != "|");
+            // What follows `--` is a command of somebody else's.
+            let mut words = words
+                .split_whitespace()
+                .take_while(|word| !["|", "--"].contains(word));
             let verb = words.next().unwrap_or_default();
             let Some(help) = verbs.get(verb) else {
                 if !verb.starts_with('-') {
