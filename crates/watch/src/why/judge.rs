@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use super::cause::Cause;
 use super::facts::Case;
 use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
-use super::script::{read_sources, remedies};
+use super::script::{Scripts, read_sources, remedies};
 use super::series::{growth, pattern};
 use super::verdict::{Evidence, Grade, Standing, Verdict};
 
@@ -84,14 +84,16 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
     });
     let mut evidence = finding.evidence;
     evidence.extend(reading.unseen());
-    let growth = growth(case);
-    let remedies = remedies(case, finding.cause, &growth, &read_sources(case));
+    let sources = read_sources(case);
+    let scripts = Scripts::parse(&case.facts.folder, &sources);
+    let growth = growth(case, &scripts);
+    let remedies = remedies(case, finding.cause, &growth, &sources);
     Verdict {
         cause: finding.cause,
         grade: finding.grade,
         sentence: finding.sentence,
         evidence,
-        pattern: pattern(case),
+        pattern: pattern(case, &scripts),
         growth,
         remedies,
         notes: machine::notes(&reading),

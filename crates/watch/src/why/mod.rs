@@ -30,10 +30,11 @@ pub use log::{
 pub use pattern::{Pattern, PatternKind};
 pub use remedies::general_remedies;
 pub use script::{
-    Finding, FindingKind, Lines, Notebook, Saving, cell_of, findings, read_sources, remedies, sources,
+    Finding, FindingKind, Lines, Notebook, Saving, Scripts, cell_of, findings, read_sources, remedies,
+    sources,
 };
 pub use series::{
-    Layer, Moment, MomentKind, Thrashing, Timeline, growing_now, growth, pattern, stalls, thrashing,
-    time_to_line, timeline,
+    Layer, Moment, MomentKind, Thrashing, Timeline, growing_now, growth, pattern, thrashing, time_to_line,
+    timeline,
 };
 pub use verdict::{Evidence, Grade, Growth, Remedy, Standing, Verdict};

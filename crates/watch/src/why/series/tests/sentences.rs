@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tidegate_runs::{FlightRecord, ProcessRecord};
 
-use super::super::pattern::{pattern, time_to_line};
+use super::super::pattern::time_to_line;
+use super::pattern;
 use super::stacks::add;
 use crate::why::{Case, PatternKind};
 
