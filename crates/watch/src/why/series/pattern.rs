@@ -239,10 +239,11 @@ fn retention(case: &Case, points: &[Point]) -> Option<Pattern> {
     })
 }
 
-/// Nothing but what a runtime takes to start.
+/// Nothing but what a runtime takes to start, and what comes and goes too fast to be seen.
 fn steady(points: &[Point]) -> Option<Pattern> {
     const LONGEST_START: f64 = 2.0;
     const LARGEST_START: f64 = 128e6;
+    const MOST_NOISE: f64 = 0.4;
     let first = points.first()?;
     let started = first.seconds + LONGEST_START.min(span(points) * 0.2);
     let start = points.partition_point(|point| point.seconds < started);
@@ -255,23 +256,32 @@ fn steady(points: &[Point]) -> Option<Pattern> {
     let (low, high) = range(settled);
     let (_, highest) = range(points);
     let little = (high * LEAST_SHARE).max(LEAST_BYTES).max(width_of_noise(settled));
-    (high - low <= little && highest <= high + little).then(|| {
-        of_kind(
+    if high - low > little || highest > high + little {
+        return None;
+    }
+    let seconds = length(span(settled));
+    Some(match high - low {
+        // Noise as large as that is what comes and goes between two looks.
+        range if range > high * MOST_NOISE => of_kind(
+            PatternKind::Sawtooth,
+            format!(
+                "memory went up and down between {} and {} for {seconds}, faster than it was looked at",
+                size(low),
+                size(high)
+            ),
+        ),
+        range if range < high * 0.01 => of_kind(
             PatternKind::Steady,
-            match high - low < high * 0.01 {
-                true => format!(
-                    "memory stayed at {} for {} after the start",
-                    size(high),
-                    length(span(settled))
-                ),
-                false => format!(
-                    "memory stayed between {} and {} for {} after the start",
-                    size(low),
-                    size(high),
-                    length(span(settled))
-                ),
-            },
-        )
+            format!("memory stayed at {} for {seconds} after the start", size(high)),
+        ),
+        _ => of_kind(
+            PatternKind::Steady,
+            format!(
+                "memory stayed between {} and {} for {seconds} after the start",
+                size(low),
+                size(high)
+            ),
+        ),
     })
 }
 
