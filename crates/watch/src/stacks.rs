@@ -16,21 +16,28 @@ use tidegate_runs::{Frame, SeenThread, StackSample, StackWriter, ThreadStack};
 /// Between two looks while memory grows, and while it does not.
 const BUSY: Duration = Duration::from_millis(10);
 const QUIET: Duration = Duration::from_millis(50);
-/// While it does not, looks may take one part of so many.
-const LOOKS: u32 = 400;
+/// While it does not, asking for sizes may take one part of so many.
+const ASKING: u32 = 400;
 /// Growth that is worth a look at the stack.
 const GROWN: u64 = 512 << 10;
 /// Without growth, a stack is looked at this often, at first; and at the least.
 const IDLE_FIRST: Duration = Duration::from_millis(500);
 const IDLE_LAST: Duration = Duration::from_secs(10);
-/// Looks may take this part of the time, in all; while memory grows, this part.
+/// Looks may take this part of the time, in all; while memory grows, this part; and while it grows near the line, where
+/// each may be the last, this part. All in processor time: on a busy machine a look lasts long and costs no more.
 const SHARE: f64 = 0.002;
 const SHARE_GROWING: f64 = 0.05;
+const SHARE_NEAR_LINE: f64 = 0.2;
+const NEAR_LINE: f64 = 0.85;
 /// What may be spent beyond that at once.
 const ALLOWANCE: Duration = Duration::from_millis(100);
-/// After a process was no Python yet, or could not be read, it is tried again after this, and twice as long each time.
+/// After a process was no Python yet, or could not be read, it is tried again after this, and half as long again each time;
+/// trying may take one part of so many.
 const AGAIN_FIRST: Duration = Duration::from_millis(10);
 const AGAIN_LAST: Duration = Duration::from_secs(5);
+const TRYING: u32 = 20;
+/// A stack that changes under the look is missed now and then. After so many misses in a row it is another program's.
+const MOST_MISSES: u32 = 5;
 const MOST_THREADS: usize = 64;
 const MOST_FRAMES: usize = 100;
 
@@ -50,9 +57,13 @@ struct State {
 
 impl StackWatch {
     pub(crate) fn follow(&self, living: impl Iterator<Item = (i32, u64)>) {
+        let living: Vec<(i32, u64)> = living.collect();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.living.clear();
-        state.living.extend(living);
+        // Who is new is looked at before it has grown.
+        if living.iter().any(|process| !state.living.contains(process)) {
+            self.changed.notify_all();
+        }
+        state.living = living;
     }
 
     pub(crate) fn end(&self) {
@@ -73,24 +84,20 @@ impl StackWatch {
         (!state.over).then(|| state.living.clone())
     }
 
-    /// Looks at stacks until it is over.
-    pub(crate) fn run(&self, host: &Host, path: PathBuf, start: Instant) {
+    /// Looks at stacks until it is over. Near the line, if there is one, it looks more often.
+    pub(crate) fn run(&self, host: &Host, path: PathBuf, start: Instant, limit: Option<u64>) {
         let mut looker = Looker {
             host,
             path,
             writer: None,
             start,
+            limit,
             known: HashMap::new(),
             spent: Duration::ZERO,
         };
         let mut pause = QUIET;
         while let Some(living) = self.wait(pause) {
-            let begun = Instant::now();
-            pause = match looker.look(&living) {
-                true => BUSY,
-                // Of a job with many processes, even asking for their sizes takes time.
-                false => QUIET.max(begun.elapsed() * LOOKS),
-            };
+            pause = looker.look(&living);
         }
     }
 }
@@ -101,16 +108,18 @@ struct Looker<'a> {
     /// Made with the first stack: most runs are no Python.
     writer: Option<StackWriter>,
     start: Instant,
+    limit: Option<u64>,
     known: HashMap<(i32, u64), Process>,
-    /// Time that looking took.
+    /// Processor time that looking took.
     spent: Duration,
 }
 
 struct Process {
     spy: Spy,
-    /// What it held at the last look at its stack, and when that was.
+    /// What it held at the last look at its stack, and when that was; what it holds now.
     held: u64,
     looked: Option<Instant>,
+    holds: u64,
     idle: Duration,
 }
 
@@ -120,80 +129,119 @@ enum Spy {
         next: Instant,
         pause: Duration,
     },
-    Ready(Box<PythonSpy>),
+    Ready {
+        spy: Box<PythonSpy>,
+        misses: u32,
+    },
+}
+
+impl Spy {
+    fn after(pause: Duration) -> Spy {
+        let next = Instant::now() + pause;
+        Spy::Not { next, pause }
+    }
+
+    /// Tries to become ready, when it is time.
+    fn try_open(&mut self, host: &Host, pid: i32) {
+        let Spy::Not { next, pause } = self else { return };
+        let begun = Instant::now();
+        if begun < *next {
+            return;
+        }
+        let spent = processor_time();
+        if let Some(spy) = runs_python(host, pid).then(|| open(pid)).flatten() {
+            *self = Spy::Ready { spy, misses: 0 };
+            return;
+        }
+        *next = begun + (*pause).max((processor_time() - spent) * TRYING);
+        *pause = (*pause * 3 / 2).min(AGAIN_LAST);
+    }
 }
 
 impl Looker<'_> {
-    /// Looks at those whose memory grew, and at the others at times. Returns whether any grew.
-    fn look(&mut self, living: &[(i32, u64)]) -> bool {
+    /// Looks at those whose memory grew, and at the others at times. Returns how long to wait before the next time.
+    fn look(&mut self, living: &[(i32, u64)]) -> Duration {
         self.known.retain(|process, _| living.contains(process));
         let mut any_grew = false;
+        let mut asking = Duration::ZERO;
+        let mut next_try = QUIET;
         for &(pid, start_time) in living {
-            let now = Instant::now();
             let process = self.known.entry((pid, start_time)).or_insert_with(|| Process {
-                spy: Spy::Not {
-                    next: now,
-                    pause: AGAIN_FIRST,
-                },
+                spy: Spy::after(Duration::ZERO),
                 held: 0,
                 looked: None,
+                holds: 0,
                 idle: IDLE_FIRST,
             });
-            if let Spy::Not { next, pause } = &mut process.spy {
-                if now < *next {
-                    continue;
-                }
-                *next = now + *pause;
-                *pause = (*pause * 2).min(AGAIN_LAST);
-                if !runs_python(self.host, pid) {
-                    continue;
-                }
-                let Some(spy) = open(pid) else { continue };
-                process.spy = Spy::Ready(spy);
-            }
-            let Some(held) = held_memory(self.host, pid) else {
+            process.spy.try_open(self.host, pid);
+            if let Spy::Not { next, .. } = &process.spy {
+                next_try = next_try.min(next.saturating_duration_since(Instant::now()));
                 continue;
-            };
+            }
+            let begun = processor_time();
+            let held = held_memory(self.host, pid);
+            asking += processor_time() - begun;
+            let Some(held) = held else { continue };
+            process.holds = held;
             let grew = held > process.held + GROWN.max(process.held / 200);
             // What was given back can grow again, and is worth a look then.
             process.held = process.held.min(held);
             any_grew |= grew;
-            let due = process.looked.is_none_or(|at| now - at >= process.idle);
-            let share = if grew { SHARE_GROWING } else { SHARE };
-            let allowed = self.start.elapsed().mul_f64(share) + ALLOWANCE;
-            if !(grew || due) || self.spent > allowed {
-                continue;
+            let due = process.looked.is_none_or(|at| at.elapsed() >= process.idle);
+            if (grew || due) && self.may_spend(grew) {
+                self.look_at((pid, start_time), held, grew);
+                self.spent += processor_time() - begun;
             }
-            process.idle = match grew {
-                true => IDLE_FIRST,
-                false => (process.idle * 2).min(IDLE_LAST),
-            };
-            (process.held, process.looked) = (held, Some(now));
-            let Spy::Ready(spy) = &mut process.spy else {
-                continue;
-            };
-            match stacks(spy) {
-                Some(threads) => {
-                    let sample = StackSample {
-                        time_ms: u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX),
-                        pid,
-                        start_time,
-                        held: Some(held),
-                        threads: Vec::new(),
-                    };
-                    self.write(&sample, &threads);
-                }
-                // It may have become another program.
-                None => {
-                    process.spy = Spy::Not {
-                        next: now + AGAIN_FIRST,
-                        pause: AGAIN_FIRST,
-                    };
-                }
-            }
-            self.spent += now.elapsed();
         }
-        any_grew
+        match any_grew {
+            true => BUSY,
+            // Of a job with many processes, even asking for their sizes takes time.
+            false => next_try.max(BUSY).max(asking * ASKING),
+        }
+    }
+
+    fn may_spend(&self, grew: bool) -> bool {
+        let held: u64 = self.known.values().map(|process| process.holds).sum();
+        let is_near = self
+            .limit
+            .is_some_and(|limit| held as f64 >= limit as f64 * NEAR_LINE);
+        let share = match (grew, is_near) {
+            (true, true) => SHARE_NEAR_LINE,
+            (true, false) => SHARE_GROWING,
+            (false, _) => SHARE,
+        };
+        self.spent <= self.start.elapsed().mul_f64(share) + ALLOWANCE
+    }
+
+    fn look_at(&mut self, (pid, start_time): (i32, u64), held: u64, grew: bool) {
+        let Some(process) = self.known.get_mut(&(pid, start_time)) else {
+            return;
+        };
+        process.looked = Some(Instant::now());
+        process.idle = match grew {
+            true => IDLE_FIRST,
+            false => (process.idle * 2).min(IDLE_LAST),
+        };
+        let Spy::Ready { spy, misses } = &mut process.spy else {
+            return;
+        };
+        let Some(threads) = stacks(spy) else {
+            *misses += 1;
+            if *misses >= MOST_MISSES {
+                process.spy = Spy::after(AGAIN_FIRST);
+            }
+            return;
+        };
+        *misses = 0;
+        process.held = held;
+        let sample = StackSample {
+            time_ms: u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX),
+            pid,
+            start_time,
+            held: Some(held),
+            threads: Vec::new(),
+        };
+        self.write(&sample, &threads);
     }
 
     fn write(&mut self, sample: &StackSample, threads: &[SeenThread]) {
@@ -217,6 +265,20 @@ fn open(pid: i32) -> Option<Box<PythonSpy>> {
     // The interpreter is not there before its first stack can be read.
     spy.get_stack_traces().ok()?;
     Some(Box::new(spy))
+}
+
+/// Processor time of this thread.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the clock of the calling thread is written to a place that is ours.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    match status {
+        0 => Duration::new(time.tv_sec as u64, time.tv_nsec as u32),
+        _ => Duration::ZERO,
+    }
 }
 
 /// The stacks of all threads; a second try where the first met them changing.

@@ -96,6 +96,7 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
     let facts = facts_at_start(job, &child, &confinement);
     recorder.facts(&facts, |text| queue.push(Item::warning(text)));
     let stacks = StackWatch::default();
+    let limit = job.limit_bytes;
     let stacks_path = job
         .run
         .filter(|_| job.stacks)
@@ -134,7 +135,7 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
         if let Some(path) = stacks_path {
             let thread = std::thread::Builder::new().name("stacks".into());
             // Without it, nobody knows where the code was; that is no reason not to run it.
-            let _ = thread.spawn_scoped(scope, || stacks.run(host, path, start));
+            let _ = thread.spawn_scoped(scope, || stacks.run(host, path, start, limit));
         }
         let attending = match attending {
             Ok(attending) => attending,

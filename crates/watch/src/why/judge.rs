@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use super::cause::Cause;
 use super::facts::Case;
 use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
-use super::script::{in_its_source, read_sources, remedies};
+use super::script::{Scripts, in_its_source, read_sources, remedies};
 use super::series::{growth, pattern};
 use super::verdict::{Evidence, Grade, Standing, Verdict};
 
@@ -89,14 +89,15 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
     evidence.extend(crash::place(&reading, finding.cause));
     evidence.extend(reading.unseen());
     let sources = read_sources(case);
-    let growth = in_its_source(case, growth(case), &sources);
+    let scripts = Scripts::parse(&case.facts.folder, &sources);
+    let growth = in_its_source(case, growth(case, &scripts), &sources);
     let remedies = remedies(case, finding.cause, &growth, &sources);
     Verdict {
         cause: finding.cause,
         grade: finding.grade,
         sentence: finding.sentence,
         evidence,
-        pattern: pattern(case),
+        pattern: pattern(case, &scripts),
         growth,
         remedies,
         notes: machine::notes(&reading)

@@ -29,12 +29,9 @@ pub use log::{
 };
 pub use pattern::{Pattern, PatternKind};
 pub use remedies::general_remedies;
-pub use script::{
-    Finding, FindingKind, Lines, Notebook, Saving, cell_of, findings, in_its_source, read_sources, remedies,
-    sources,
-};
+pub use script::sources;
 pub use series::{
-    Layer, Moment, MomentKind, Thrashing, Timeline, growing_now, growth, pattern, stalls, thrashing,
-    time_to_line, timeline,
+    Layer, Moment, MomentKind, Thrashing, Timeline, growing_now, growth, pattern, thrashing, time_to_line,
+    timeline,
 };
 pub use verdict::{Evidence, Grade, Growth, Remedy, Standing, Verdict};

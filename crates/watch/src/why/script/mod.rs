@@ -3,7 +3,8 @@
 //! A script becomes a flat tree (`tree.rs`); its names are resolved through imports and aliases (`names.rs`), and the
 //! origin of a value is followed to the call that made it (`origin.rs`, `held.rs`), so that only the library's own
 //! function counts. The rules (`rules/`) find what takes memory and write the lines that would take less (`change.rs`).
-//! What was found is then held against where memory grew (`remedies.rs`): only there it is more than a hint.
+//! What was found is then held against where memory grew (`remedies.rs`): only there it is more than a hint. What a loop
+//! does to memory step by step (`steps.rs`) tells a leak from one long load.
 
 mod cells;
 mod change;
@@ -15,6 +16,7 @@ mod origin;
 mod remedies;
 mod rules;
 mod sources;
+mod steps;
 mod trains;
 mod tree;
 
@@ -25,6 +27,8 @@ pub use finding::{Finding, FindingKind, Lines, Saving};
 pub use notebook::{Notebook, cell_of};
 pub use remedies::remedies;
 pub use sources::{read_sources, sources};
+pub use steps::Scripts;
+pub(super) use steps::Step;
 
 use origin::Reading;
 use tree::Script;

@@ -228,7 +228,7 @@ impl Timeline {
         line
     }
 
-    /// What happened, below the time at which it did. Of several in one column, the last.
+    /// What happened, below the time at which it did. Of several in one column, the last; the death before all.
     fn marks(&self) -> Vec<Cell> {
         let mut line = vec![EMPTY; AXIS_WIDTH + self.n_columns()];
         for moment in self
@@ -237,7 +237,10 @@ impl Timeline {
             .filter(|moment| moment.kind != MomentKind::End)
         {
             let (text, colour) = mark(moment.kind);
-            line[AXIS_WIDTH + self.column_of(moment.time_ms)] = plain(text, Some(colour));
+            let cell = &mut line[AXIS_WIDTH + self.column_of(moment.time_ms)];
+            if cell.text != mark(MomentKind::Death).0 {
+                *cell = plain(text, Some(colour));
+            }
         }
         line
     }

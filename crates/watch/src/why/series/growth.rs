@@ -7,15 +7,15 @@ use tidegate_runs::{Frame, StackSample};
 use super::account::{Run, account};
 use super::lines::{Code, cell};
 use super::samples::{held, processes};
-use crate::why::{Case, Growth};
+use crate::why::{Case, Growth, Scripts};
 
 /// What grew less than this share of all is left out.
 const LEAST_SHARE: f64 = 0.01;
 
 /// The lines that hold what the run held when it held the most, the most first. Only what was seen with a stack counts,
 /// and what was given back before that moment does not.
-pub fn growth(case: &Case) -> Vec<Growth> {
-    let code = Code::of(case);
+pub fn growth(case: &Case, scripts: &Scripts) -> Vec<Growth> {
+    let code = Code::of(case, scripts);
     let peak_ms = peak_ms(case);
     let ends: HashMap<(i32, u64), Option<u64>> = processes(case)
         .iter()
@@ -60,8 +60,8 @@ pub fn growth(case: &Case) -> Vec<Growth> {
 
 /// The line that the run was growing on when it ended: that of the last two seconds, or of the last fifth of what it held
 /// more than at the start.
-pub fn growing_now(case: &Case) -> Option<Frame> {
-    let code = Code::of(case);
+pub fn growing_now(case: &Case, scripts: &Scripts) -> Option<Frame> {
+    let code = Code::of(case, scripts);
     let mut runs: Vec<Run> = by_process(case)
         .iter()
         .flat_map(|process| account(&code, &process.samples, u64::MAX).runs)

@@ -20,9 +20,23 @@ pub(super) struct Rise {
     end_speed: f64,
 }
 
+/// What has to be seen of a rise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Least {
+    points: usize,
+    seconds: f64,
+}
+
 /// Fewer points, or a shorter time, tell no steps from one load.
-const LEAST_POINTS: usize = 16;
-const LEAST_SECONDS: f64 = 1.5;
+pub(super) const BY_SHAPE: Least = Least {
+    points: 16,
+    seconds: 1.5,
+};
+/// Where it is known that there were steps.
+pub(super) const IN_STEPS: Least = Least {
+    points: 8,
+    seconds: 0.5,
+};
 /// Growth below this is what any runtime does.
 const LEAST_BYTES: f64 = 2e6;
 const LEAST_SHARE: f64 = 0.1;
@@ -42,17 +56,17 @@ const LATE_SHARE: f64 = 0.1;
 const LATE_SECONDS: f64 = 300.0;
 
 /// The steady growth up to the end of the series, if there is any.
-pub(super) fn steady_rise(points: &[Point]) -> Option<Rise> {
+pub(super) fn steady_rise(points: &[Point], least: Least) -> Option<Rise> {
     let first = points.first()?.seconds;
     let starts = STARTS.iter().map(|share| {
         let seconds = first + share * span(points);
         points.partition_point(|point| point.seconds < seconds)
     });
     let found = starts
-        .filter_map(|start| Some((start, rises_steadily(&points[start..])?)))
+        .filter_map(|start| Some((start, rises_steadily(&points[start..], least)?)))
         .find(|(start, rise)| *start == 0 || breaks(points, *start, rise));
     found
-        .or_else(|| late_rise(points))
+        .or_else(|| late_rise(points, least))
         .filter(|(start, rise)| is_new_ground(points, *start, rise))
         .map(|(_, rise)| rise)
 }
@@ -70,7 +84,7 @@ fn breaks(points: &[Point], start: usize, rise: &Rise) -> bool {
 }
 
 /// Growth that begins after a long time in which nothing was kept.
-fn late_rise(points: &[Point]) -> Option<(usize, Rise)> {
+fn late_rise(points: &[Point], least: Least) -> Option<(usize, Rise)> {
     let bytes: Vec<f64> = points.iter().map(|point| point.bytes).collect();
     let kept = kept(&bytes);
     let (&low, &high) = kept.first().zip(kept.last())?;
@@ -78,7 +92,7 @@ fn late_rise(points: &[Point]) -> Option<(usize, Rise)> {
     let region = &points[start.saturating_sub(1)..];
     let is_long = span(region) >= LATE_SECONDS.min(span(points) * LATE_SHARE);
     is_long
-        .then(|| rises_steadily(region))?
+        .then(|| rises_steadily(region, least))?
         .map(|rise| (start.saturating_sub(1), rise))
 }
 
@@ -90,9 +104,9 @@ fn is_new_ground(points: &[Point], start: usize, rise: &Rise) -> bool {
     end >= highest + rise.bytes * 0.5 || start == 0
 }
 
-fn rises_steadily(points: &[Point]) -> Option<Rise> {
+fn rises_steadily(points: &[Point], least: Least) -> Option<Rise> {
     let span = span(points);
-    if points.len() < LEAST_POINTS || span < LEAST_SECONDS {
+    if points.len() < least.points || span < least.seconds {
         return None;
     }
     let coarse = kept(&floors(points, WINDOWS));

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use tidegate_runs::{Frame, StackSample, Stacks, ThreadStack};
 
-use crate::why::Case;
+use crate::why::script::Step;
+use crate::why::{Case, Scripts};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
@@ -20,6 +21,11 @@ enum Owner {
 pub(super) struct Code<'a> {
     stacks: &'a Stacks,
     owners: Vec<Owner>,
+    scripts: &'a Scripts,
+    /// Lines that were never seen in a stack, numbered on from those that were.
+    unseen: Vec<Frame>,
+    /// For a frame of the user's that a loop runs: the line of that loop that keeps what it makes.
+    beside: HashMap<u32, u32>,
 }
 
 /// A place in the user's code, and the calls from there inwards.
@@ -42,18 +48,41 @@ pub(super) struct Standing<'a> {
 }
 
 impl<'a> Code<'a> {
-    pub(super) fn of(case: &'a Case) -> Code<'a> {
+    pub(super) fn of(case: &'a Case, scripts: &'a Scripts) -> Code<'a> {
         let stacks = &case.stacks;
         let inline = case.facts.command.iter().any(|word| word == "-c") || shows_inline(stacks);
         let owners = stacks.frames.iter().map(|frame| owner(frame, inline));
-        Code {
+        let mut code = Code {
             stacks,
             owners: owners.collect(),
+            scripts,
+            unseen: Vec::new(),
+            beside: HashMap::new(),
+        };
+        code.find_beside();
+        code
+    }
+
+    fn find_beside(&mut self) {
+        for (number, frame) in (0..).zip(&self.stacks.frames) {
+            let is_users = self.owners[number as usize] == Owner::User;
+            let Some(kept) = is_users.then(|| self.scripts.kept_beside(frame)).flatten() else {
+                continue;
+            };
+            let mut all = self.stacks.frames.iter().chain(&self.unseen);
+            let known = all.position(|known| *known == kept);
+            let place = known.unwrap_or_else(|| {
+                self.unseen.push(kept);
+                self.stacks.frames.len() + self.unseen.len() - 1
+            });
+            self.beside.insert(number, place as u32);
         }
     }
 
-    pub(super) fn frame(&self, number: u32) -> &'a Frame {
-        &self.stacks.frames[number as usize]
+    pub(super) fn frame(&self, number: u32) -> &Frame {
+        let place = number as usize;
+        let seen = self.stacks.frames.get(place);
+        seen.unwrap_or_else(|| &self.unseen[place - self.stacks.frames.len()])
     }
 
     /// The lines that a process may have been growing on: that of the thread that had the interpreter's lock, else those
@@ -83,7 +112,11 @@ impl<'a> Code<'a> {
             })
             .or_else(|| Some((any(|thread| thread.gil || thread.active)?, true)))
             .or_else(|| Some((any(|_| true)?, false)))?;
-        let spots = threads.iter().map(|thread| self.spot(&thread.frames)).collect();
+        let spot = |thread: &&ThreadStack| {
+            let kept = (!active).then(|| self.kept_beside(&thread.frames)).flatten();
+            kept.unwrap_or_else(|| self.spot(&thread.frames))
+        };
+        let spots = threads.iter().map(spot).collect();
         Some(Standing {
             threads,
             spots,
@@ -125,6 +158,39 @@ impl<'a> Code<'a> {
             place: frames[depth],
             within: frames[..found].iter().rev().copied().collect(),
         }
+    }
+
+    /// A thread that waits in a loop grew between two waits: on the line of the loop that keeps what it makes, where the
+    /// source tells that.
+    fn kept_beside(&self, frames: &[u32]) -> Option<Spot> {
+        let place = frames.iter().find_map(|number| self.beside.get(number))?;
+        Some(Spot {
+            place: *place,
+            within: Vec::new(),
+        })
+    }
+
+    /// Whether what a thread did was a step of a loop that keeps something each time; `None` where the source of the
+    /// user's innermost line is not known. One call that loads something whole is no step, however long it takes.
+    fn is_step(&self, frames: &[u32]) -> Option<bool> {
+        let innermost = self.innermost(frames, Owner::User)?;
+        let users = frames[innermost..]
+            .iter()
+            .filter(|number| self.owners[**number as usize] == Owner::User);
+        let steps: Vec<Step> = users
+            .map_while(|number| self.scripts.step(self.frame(*number)))
+            .collect();
+        let mut function_keeps = false;
+        for step in &steps {
+            function_keeps |= step.function_keeps;
+            if step.loads {
+                return Some(false);
+            }
+            if step.repeated && (step.loop_keeps || function_keeps) {
+                return Some(true);
+            }
+        }
+        (!steps.is_empty()).then_some(false)
     }
 }
 
@@ -201,9 +267,20 @@ pub(super) fn cell(frame: &Frame) -> Option<u32> {
     count.parse().ok()
 }
 
-/// Whether the process that grew most from here to there stood in one line all that time, so that it was one call rather
-/// than steps. `None` where too little was seen.
-pub(super) fn is_one_call(case: &Case, from_ms: u64, to_ms: u64) -> Option<bool> {
+/// How the process that grew most went on from here to there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    /// In steps of a loop that keeps something each time, as the source tells.
+    Steps,
+    /// In one line all that time, so that it was one call.
+    OneCall,
+    /// In several lines.
+    Lines,
+}
+
+/// `None` where too little was seen.
+pub(super) fn course(case: &Case, scripts: &Scripts, from_ms: u64, to_ms: u64) -> Option<Course> {
+    const LEAST_LOOKS: usize = 3;
     const LEAST_PAIRS: usize = 8;
     let mut by_process: HashMap<(i32, u64), Vec<&StackSample>> = HashMap::new();
     for sample in &case.stacks.samples {
@@ -220,17 +297,28 @@ pub(super) fn is_one_call(case: &Case, from_ms: u64, to_ms: u64) -> Option<bool>
         held.next_back().unwrap_or(0).saturating_sub(first)
     };
     let samples = by_process.into_values().max_by_key(|samples| grown(samples))?;
-    let code = Code::of(case);
-    let innermost: Vec<u32> = samples
+    let code = Code::of(case, scripts);
+    let frames: Vec<&[u32]> = samples
         .iter()
-        .filter_map(|sample| code.standing(sample)?.threads[0].frames.first().copied())
+        .filter_map(|sample| Some(&code.standing(sample)?.threads[0].frames[..]))
         .collect();
+    let mut known: HashMap<&[u32], Option<bool>> = HashMap::new();
+    let steps: Vec<bool> = frames
+        .iter()
+        .filter_map(|frames| *known.entry(frames).or_insert_with(|| code.is_step(frames)))
+        .collect();
+    let n_steps = steps.iter().filter(|is_step| **is_step).count();
+    if steps.len() >= LEAST_LOOKS && n_steps * 2 > frames.len() {
+        return Some(Course::Steps);
+    }
     // A whole program in one line, as `python -c` has it, says nothing.
-    let told: Vec<bool> = innermost
+    let told: Vec<bool> = frames
         .windows(2)
-        .filter(|two| !(code.frame(two[0]).file.starts_with('<') && code.frame(two[0]).line <= 1))
-        .map(|two| two[0] == two[1])
+        .map(|two| (two[0][0], two[1][0]))
+        .filter(|(one, _)| !(code.frame(*one).file.starts_with('<') && code.frame(*one).line <= 1))
+        .map(|(one, next)| one == next)
         .collect();
     let same = told.iter().filter(|same| **same).count();
-    (told.len() >= LEAST_PAIRS).then_some(same as f64 >= told.len() as f64 * 0.95)
+    let is_one = same as f64 >= told.len() as f64 * 0.95;
+    (told.len() >= LEAST_PAIRS).then_some(if is_one { Course::OneCall } else { Course::Lines })
 }

@@ -1,4 +1,4 @@
-//! What the recordings of a run show: what its memory did, on which lines it grew, where it stood still.
+//! What the recordings of a run show: what its memory did, on which lines it grew, when it only waited for its pages.
 //!
 //! Everything is a function of a [`Case`](super::Case). Series that do not compare are made comparable in one place
 //! (`samples.rs`); from there on a series is points, and its shape is figures (`shape.rs`).
@@ -19,11 +19,11 @@ mod lines;
 mod drawing;
 mod timeline;
 
-mod stall;
+mod thrashing;
 
 pub use growth::{growing_now, growth};
 pub use pattern::{pattern, time_to_line};
-pub use stall::{Thrashing, stalls, thrashing};
+pub use thrashing::{Thrashing, thrashing};
 pub use timeline::{Layer, Moment, MomentKind, Timeline, timeline};
 
 #[cfg(test)]

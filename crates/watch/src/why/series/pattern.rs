@@ -9,13 +9,13 @@ use std::time::Duration;
 use tidegate_runs::FlightRecord;
 
 use super::copy_on_write::{Copied, copied};
-use super::leak::{Rise, rising_bottoms, steady_rise};
-use super::lines::is_one_call;
+use super::leak::{BY_SHAPE, IN_STEPS, Rise, rising_bottoms, steady_rise};
+use super::lines::{Course, course};
 use super::page_cache::{FilePages, file_pages};
 use super::samples::{Point, held, limit, living};
 use super::shape::{Swing, span, swings, width_of_noise};
 use super::words::{length, size};
-use crate::why::{Case, Pattern, PatternKind};
+use crate::why::{Case, Pattern, PatternKind, Scripts};
 
 /// Fewer points have no shape.
 const LEAST_POINTS: usize = 5;
@@ -25,7 +25,7 @@ const LEAST_BYTES: f64 = 2e6;
 const LEAST_SHARE: f64 = 0.1;
 
 /// What the memory did; `None` where too little of it was seen.
-pub fn pattern(case: &Case) -> Option<Pattern> {
+pub fn pattern(case: &Case, scripts: &Scripts) -> Option<Pattern> {
     let points = held(case);
     if points.len() < LEAST_POINTS || span(&points) < LEAST_SECONDS {
         return None;
@@ -34,9 +34,11 @@ pub fn pattern(case: &Case) -> Option<Pattern> {
         return Some(copy_on_write(&copied));
     }
     let ways = ways(&points);
-    let rise = steady_rise(&points).or_else(|| rising_bottoms(&points, &ways));
+    let rise = steady_rise(&points, BY_SHAPE)
+        .or_else(|| rising_bottoms(&points, &ways))
+        .or_else(|| rise_in_steps(case, scripts, &points));
     if let Some(rise) = rise {
-        return Some(match is_one_load(case, &rise) {
+        return Some(match is_one_load(case, scripts, &rise) {
             true => one_load(&rise),
             false => leak(case, &points, &ways, &rise),
         });
@@ -81,20 +83,19 @@ fn range(points: &[Point]) -> (f64, f64) {
     })
 }
 
-/// A ramp in one call is one load: a file read whole, a table joined. By the stacks where there are any; else by its
-/// speed, at which no step does anything but allocate, the more so where it is known to have computed or read all the time.
-fn is_one_load(case: &Case, rise: &Rise) -> bool {
+/// A ramp in one call is one load: a file read whole, a table joined. By the stacks and what the sources say of their
+/// lines, where there are any: a loop of one line is steps, though it looks like one call. Else by its speed, at which no step does anything but allocate, the more so where it is known to have computed or read all the time.
+fn is_one_load(case: &Case, scripts: &Scripts, rise: &Rise) -> bool {
     const LONGEST_LOAD: f64 = 60.0;
     const LONGEST_FILL: f64 = 10.0;
     const FILL_RATE: f64 = 150e6;
     const BUSY_FILL_RATE: f64 = 80e6;
     let seconds = rise.to_seconds - rise.from_seconds;
-    let (from_ms, to_ms) = (
-        (rise.from_seconds * 1e3) as u64,
-        (rise.to_seconds * 1e3).ceil() as u64,
-    );
-    if let Some(one_call) = is_one_call(case, from_ms, to_ms) {
-        return one_call && seconds < LONGEST_LOAD;
+    let (from_ms, to_ms) = milliseconds(rise);
+    match course(case, scripts, from_ms, to_ms) {
+        Some(Course::Steps | Course::Lines) => return false,
+        Some(Course::OneCall) => return seconds < LONGEST_LOAD,
+        None => {}
     }
     let least = match is_busy(case, from_ms, to_ms, rise.bytes) {
         Some(true) => BUSY_FILL_RATE,
@@ -102,6 +103,18 @@ fn is_one_load(case: &Case, rise: &Rise) -> bool {
         Some(false) => return false,
     };
     seconds < LONGEST_FILL && rise.rate >= least
+}
+
+/// Too short for its shape to tell, but the source tells that it was steps which keep something.
+fn rise_in_steps(case: &Case, scripts: &Scripts, points: &[Point]) -> Option<Rise> {
+    let rise = steady_rise(points, IN_STEPS)?;
+    let (from_ms, to_ms) = milliseconds(&rise);
+    (course(case, scripts, from_ms, to_ms) == Some(Course::Steps)).then_some(rise)
+}
+
+fn milliseconds(rise: &Rise) -> (u64, u64) {
+    let from_ms = (rise.from_seconds * 1e3) as u64;
+    (from_ms, (rise.to_seconds * 1e3).ceil() as u64)
 }
 
 /// Whether it computed most of that time, on a machine that may have others to serve, or read what it grew by; `None`
@@ -226,10 +239,11 @@ fn retention(case: &Case, points: &[Point]) -> Option<Pattern> {
     })
 }
 
-/// Nothing but what a runtime takes to start.
+/// Nothing but what a runtime takes to start, and what comes and goes too fast to be seen.
 fn steady(points: &[Point]) -> Option<Pattern> {
     const LONGEST_START: f64 = 2.0;
     const LARGEST_START: f64 = 128e6;
+    const MOST_NOISE: f64 = 0.4;
     let first = points.first()?;
     let started = first.seconds + LONGEST_START.min(span(points) * 0.2);
     let start = points.partition_point(|point| point.seconds < started);
@@ -242,23 +256,32 @@ fn steady(points: &[Point]) -> Option<Pattern> {
     let (low, high) = range(settled);
     let (_, highest) = range(points);
     let little = (high * LEAST_SHARE).max(LEAST_BYTES).max(width_of_noise(settled));
-    (high - low <= little && highest <= high + little).then(|| {
-        of_kind(
+    if high - low > little || highest > high + little {
+        return None;
+    }
+    let seconds = length(span(settled));
+    Some(match high - low {
+        // Noise as large as that is what comes and goes between two looks.
+        range if range > high * MOST_NOISE => of_kind(
+            PatternKind::Sawtooth,
+            format!(
+                "memory went up and down between {} and {} for {seconds}, faster than it was looked at",
+                size(low),
+                size(high)
+            ),
+        ),
+        range if range < high * 0.01 => of_kind(
             PatternKind::Steady,
-            match high - low < high * 0.01 {
-                true => format!(
-                    "memory stayed at {} for {} after the start",
-                    size(high),
-                    length(span(settled))
-                ),
-                false => format!(
-                    "memory stayed between {} and {} for {} after the start",
-                    size(low),
-                    size(high),
-                    length(span(settled))
-                ),
-            },
-        )
+            format!("memory stayed at {} for {seconds} after the start", size(high)),
+        ),
+        _ => of_kind(
+            PatternKind::Steady,
+            format!(
+                "memory stayed between {} and {} for {seconds} after the start",
+                size(low),
+                size(high)
+            ),
+        ),
     })
 }
 

@@ -111,8 +111,8 @@ struct Knot {
     processes: u32,
 }
 
-/// The value on the line between the knots around a moment. `None` where the number of processes was another at one of
-/// them: a fork changes what is shared at once, so nothing is known until the next closer look.
+/// The value on the line between the knots around a moment. Where the number of processes was another at one of them, the
+/// other tells: a fork changes what is shared at once. `None` where it was another at both.
 fn between(knots: &[Knot], seconds: f64, processes: u32) -> Option<f64> {
     let after = knots.partition_point(|knot| knot.seconds < seconds);
     let around = (
@@ -124,8 +124,12 @@ fn between(knots: &[Knot], seconds: f64, processes: u32) -> Option<f64> {
             let share = (seconds - before.seconds) / (after.seconds - before.seconds).max(1e-9);
             Some(before.value + (after.value - before.value) * share)
         }
-        (Some(knot), None) | (None, Some(knot)) if knot.processes == processes => Some(knot.value),
-        _ => None,
+        (before, after) => {
+            let mut knots = before.into_iter().chain(after);
+            knots
+                .find(|knot| knot.processes == processes)
+                .map(|knot| knot.value)
+        }
     }
 }
 

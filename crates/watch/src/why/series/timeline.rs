@@ -68,7 +68,9 @@ pub(super) const AXIS_WIDTH: usize = 10;
 /// The memory of a run in as many columns as fit beside the axis of a drawing.
 pub fn timeline(case: &Case, width: usize, height: usize) -> Timeline {
     let n_columns = width.saturating_sub(AXIS_WIDTH).max(1);
-    let end_ms = end_ms(case).max(1);
+    // The last look at the living: what is recorded after that is the way out.
+    let alive = living(case).last().map(|record| record.time_ms);
+    let end_ms = alive.unwrap_or_else(|| end_ms(case)).max(1);
     let highest = highest_of_columns(&total(case), n_columns, end_ms);
     let total = highest.iter().map(|point| point.bytes.round() as u64).collect();
     Timeline {
@@ -204,6 +206,11 @@ fn moments(case: &Case, end_ms: u64) -> Vec<Moment> {
         })
     });
     moments.extend(last_of(children.collect()));
+    // A death that was noticed after the end did not come after it.
+    let is_death = |moment: &&mut Moment| moment.kind != MomentKind::Signal;
+    for moment in moments.iter_mut().filter(is_death) {
+        moment.time_ms = moment.time_ms.min(end_ms);
+    }
     moments.push(end(case, end_ms));
     moments.sort_by_key(|moment| moment.time_ms);
     moments
@@ -237,10 +244,8 @@ fn end(case: &Case, end_ms: u64) -> Moment {
         Some(exit @ (Exit::Code(_) | Exit::Signal(_))) => (MomentKind::Death, told(exit)),
         Some(Exit::Unknown) | None => (MomentKind::End, "end of the recording".to_string()),
     };
-    // The last look at the living: what is recorded after that is the way out.
-    let alive = living(case).last().map(|record| record.time_ms);
     Moment {
-        time_ms: alive.unwrap_or(end_ms),
+        time_ms: end_ms,
         kind,
         text,
     }

@@ -2,8 +2,8 @@
 
 use tidegate_runs::FlightRecord;
 
-use super::super::growth::{growing_now, growth};
 use super::stacks::{Look, add, stacks};
+use super::{growing_now, growth};
 use crate::why::Case;
 
 const MAIN: &str = "gil train.py:9:<module>";

@@ -2,8 +2,8 @@
 
 use tidegate_runs::{Frame, StackSample, ThreadStack};
 
-use super::super::growth::{growing_now, growth};
 use super::made::Random;
+use super::{growing_now, growth};
 use crate::why::Case;
 
 /// When a line gives back what it had.

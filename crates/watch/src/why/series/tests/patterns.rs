@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::pattern::pattern;
 use super::made::{Random, Setting, recorded, teeth};
+use super::pattern;
 use crate::why::{Case, PatternKind};
 
 use PatternKind::{Burst, Leak, Plateau, Sawtooth, Steady};

@@ -3,7 +3,7 @@
 
 use tidegate_runs::{FlightRecord, ProcessRecord};
 
-use super::super::pattern::pattern;
+use super::pattern;
 use crate::why::{Case, PatternKind};
 
 use PatternKind::{Burst, CopyOnWrite, Leak, PageCache, Plateau, Sawtooth, Steady};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tidegate_runs::{FlightRecord, ProcessRecord};
 
-use super::super::pattern::{pattern, time_to_line};
+use super::super::pattern::time_to_line;
+use super::pattern;
 use super::stacks::add;
 use crate::why::{Case, PatternKind};
 
@@ -317,4 +318,15 @@ fn forked_workers_that_copy_are_no_leak() {
         resident: None,
     });
     assert_eq!(pattern(&case).unwrap().kind, PatternKind::Steady);
+}
+
+#[test]
+fn what_comes_and_goes_between_two_looks_is_not_called_steady() {
+    let case = flight((0..60).map(|place| [20, 90, 30, 100, 60][place * 7 % 5]));
+    check(
+        "faster than it was looked at",
+        &case,
+        PatternKind::Sawtooth,
+        "memory went up and down between 20 MB and 100 MB for 4.7 s, faster than it was looked at",
+    );
 }

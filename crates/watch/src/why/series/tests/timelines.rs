@@ -236,3 +236,38 @@ fn what_only_a_cgroup_counted_is_drawn() {
     assert_eq!(timeline.layers.len(), 1);
     assert_eq!(timeline.total.iter().max(), Some(&(10_000 * MB)));
 }
+
+#[test]
+fn the_death_is_at_the_end_and_what_led_to_it_comes_before() {
+    let mut case = Case::default();
+    for time_ms in (0..=2_000).step_by(100) {
+        case.flight.push(FlightRecord {
+            time_ms,
+            resident: Some(time_ms * MB / 10),
+            anonymous: Some(time_ms * MB / 10),
+            processes: 1,
+            oom_kills: Some(0),
+            ..FlightRecord::default()
+        });
+    }
+    // When all is over.
+    case.flight.push(FlightRecord {
+        time_ms: 2_200,
+        oom_kills: Some(1),
+        ..FlightRecord::default()
+    });
+    case.facts.limit = Some(205 * MB);
+    case.facts.exit = Some(Exit::Signal(libc::SIGKILL));
+    let lines = timeline(&case, 60, 6).draw(false);
+    assert!(lines[0].ends_with('✕'), "{}", lines.join("\n"));
+    let marks = lines
+        .iter()
+        .find(|line| line.trim() == "✕")
+        .expect("a line of marks");
+    assert_eq!(marks.chars().count(), 60);
+    let told = lines
+        .iter()
+        .position(|line| line.contains("! 2.0 s the kernel killed"));
+    let death = lines.iter().position(|line| line.contains("✕ 2.0 s SIGKILL"));
+    assert!(told.is_some() && told < death, "{}", lines.join("\n"));
+}
