@@ -9,6 +9,7 @@ use tidegate_runs::FlightRecord;
 
 use crate::child::Child;
 use crate::confine::{Confinement, Group};
+use crate::devices::DeviceWatch;
 use crate::ended::{Ended, Exit, OverLine, signal_name};
 use crate::event::{Done, Event, Failure, WIRE_VERSION};
 use crate::evidence::{Counters, KernelWatch, Limits, Stillness};
@@ -86,6 +87,7 @@ pub(crate) struct Attend<'a> {
     stillness: Stillness,
     limits: Limits,
     stacks: &'a StackWatch,
+    devices: DeviceWatch,
     /// Our own resident peak when the worker was forked: the kernel counts the worker's from there.
     resident_floor: Option<u64>,
 }
@@ -104,6 +106,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) counters: Counters,
     pub(crate) kernel: KernelWatch,
     pub(crate) stacks: &'a StackWatch,
+    pub(crate) devices: DeviceWatch,
 }
 
 impl<'a> Attend<'a> {
@@ -135,6 +138,7 @@ impl<'a> Attend<'a> {
             stillness: Stillness::default(),
             limits: Limits::default(),
             stacks: parts.stacks,
+            devices: parts.devices,
         }
     }
 
@@ -275,6 +279,7 @@ impl<'a> Attend<'a> {
         self.recorder.sample(&record, &mut trouble);
         self.recorder.processes(&processes, &mut trouble);
         self.stacks.follow(self.sampler.family.living());
+        self.devices.follow(self.sampler.family.living());
         queue.push(Item::Sample(Box::new(record)));
         self.look_at_the_line(&record);
         let spoke = std::mem::take(&mut self.spoke);
@@ -448,6 +453,8 @@ impl<'a> Attend<'a> {
     fn facts(&mut self, ended: &Ended) -> Facts {
         let time_ms = self.sampler.time_ms();
         self.stillness.moved(time_ms, &self.sampler.family.ended);
+        let devices = self.devices.end();
+        let counters = std::mem::take(&mut self.counters).after(self.host);
         Facts {
             exit: Some(ended.exit),
             duration_ms: Some(time_ms),
@@ -457,7 +464,9 @@ impl<'a> Attend<'a> {
             over_line: ended.over_line,
             limits: std::mem::take(&mut self.limits).tightest(),
             shared_memory_size: self.sampler.shared_memory_size,
-            counters: std::mem::take(&mut self.counters).after(self.host),
+            counters: [counters, devices.counters].concat(),
+            device_faults: devices.faults,
+            devices_unavailable: devices.unavailable,
             kernel: std::mem::take(&mut self.kernel).end(),
             ended_children: std::mem::take(&mut self.sampler.family.ended),
             stalls: std::mem::take(&mut self.stillness.stalls),

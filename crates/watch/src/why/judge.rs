@@ -3,6 +3,7 @@
 //! Every rule looks at one kind of end and says what shows it. They stand in the order of how much they explain: what the
 //! kernel did before what the job said, and that before a bare exit status. The first that is more than a guess wins.
 
+mod device;
 mod ends;
 mod hang;
 mod machine;
@@ -12,6 +13,7 @@ mod spoken;
 use std::collections::HashSet;
 
 use super::cause::Cause;
+use super::devices::devices;
 use super::facts::Case;
 use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
 use super::script::{read_sources, remedies};
@@ -50,6 +52,7 @@ const RULES: &[Rule] = &[
     memory::out_of_address_space,
     memory::out_of_shared_memory,
     spoken::could_not_start,
+    device::failing,
     spoken::said_so,
     machine::failing,
     spoken::by_the_system,
@@ -82,7 +85,9 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
         sentence: lost(),
         evidence: Vec::new(),
     });
+    let beside = device::beside(&reading, &finding);
     let mut evidence = finding.evidence;
+    evidence.extend(beside);
     evidence.extend(reading.unseen());
     let growth = growth(case);
     let remedies = remedies(case, finding.cause, &growth, &read_sources(case));
@@ -94,6 +99,7 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
         pattern: pattern(case),
         growth,
         remedies,
+        devices: devices(case),
         notes: machine::notes(&reading),
     }
 }

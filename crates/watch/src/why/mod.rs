@@ -5,6 +5,7 @@
 
 mod cause;
 mod collect;
+mod devices;
 mod facts;
 mod foreign;
 mod judge;
@@ -17,9 +18,11 @@ mod verdict;
 
 pub use cause::Cause;
 pub use collect::{collect, log_line};
+pub(crate) use devices::device_source;
+pub use devices::{DeviceSummary, devices};
 pub use facts::{
-    Case, Counter, CounterKind, EndedChild, Facts, KernelLog, LogLine, Scope, SentSignal, SignalReason,
-    Stall, Waits,
+    Case, Counter, CounterKind, DeviceFault, EndedChild, Facts, KernelLog, LogLine, Scope, SentSignal,
+    SignalReason, Stall, Waits,
 };
 pub use foreign::{case_of_log, case_of_pid};
 pub use judge::{judge, judge_told};
