@@ -6,7 +6,7 @@
 mod keep;
 mod nvml;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,10 +30,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const HANGS: Duration = Duration::from_secs(2);
 
 /// The thread that looks, as seen by the one that attends the job.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct DeviceWatch {
-    /// `None` where nobody looks.
+    /// `None` where nobody looks, and why.
     shared: Option<Arc<Shared>>,
+    unavailable: Option<String>,
 }
 
 /// What was seen, for the facts.
@@ -83,13 +84,19 @@ enum Source {
 impl DeviceWatch {
     /// Begins to look at the devices of a recorded job, if it wants that.
     pub(crate) fn start(host: &Host, job: &Job<'_>, start: Instant) -> DeviceWatch {
-        let none = DeviceWatch { shared: None };
-        let (Some(run), devices) = (job.run, job.devices.clone()) else {
-            return none;
+        let Some(run) = job.run else {
+            return DeviceWatch::default();
         };
-        if devices == Devices::Unwatched {
-            return none;
-        }
+        let devices = match &job.devices {
+            Devices::Unwatched => return DeviceWatch::default(),
+            Devices::Watched if !has_nvidia() && cards(host).is_empty() => {
+                return DeviceWatch {
+                    shared: None,
+                    unavailable: Some(nvml::NO_DRIVER.into()),
+                };
+            }
+            devices => devices.clone(),
+        };
         let header = FlightHeader {
             run_id: run.id.to_string(),
             start_ms: now_ms(),
@@ -99,9 +106,10 @@ impl DeviceWatch {
         let (theirs, host) = (Arc::clone(&shared), host.clone());
         let thread = std::thread::Builder::new().name("devices".into());
         // Not of a scope: whoever waits for all threads of a scope would wait for the driver, too.
-        match thread.spawn(move || theirs.run(host, &devices, keeper, start)) {
-            Ok(_) => DeviceWatch { shared: Some(shared) },
-            Err(_) => none,
+        let started = thread.spawn(move || theirs.run(host, &devices, keeper, start));
+        DeviceWatch {
+            unavailable: started.as_ref().err().map(ToString::to_string),
+            shared: started.is_ok().then_some(shared),
         }
     }
 
@@ -117,7 +125,10 @@ impl DeviceWatch {
     /// The job is over. Returns what was seen of its devices, with a last look if that does not take long.
     pub(crate) fn end(&self) -> Seen {
         let Some(shared) = &self.shared else {
-            return Seen::default();
+            return Seen {
+                unavailable: self.unavailable.clone(),
+                ..Seen::default()
+            };
         };
         let mut state = shared.state();
         state.over = true;
@@ -248,7 +259,7 @@ fn open(host: Host, devices: &Devices) -> Result<Source, String> {
 /// Whether the NVIDIA driver is in the kernel, or in that of the Windows around us.
 fn has_nvidia() -> bool {
     let places = ["/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"];
-    places.iter().any(|place| PathBuf::from(place).exists())
+    places.iter().any(|place| Path::new(place).exists())
 }
 
 impl Source {

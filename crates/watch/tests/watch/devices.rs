@@ -109,7 +109,7 @@ fn figures_of_a_device_are_recorded_with_what_the_run_holds() {
     assert_eq!(case.facts.devices_unavailable, None);
     assert_eq!(
         devices(&case)[0].line(),
-        "device 0, Made-up GPU: 15.5 kB of 16 kB in use at the most, 14 kB by this run, at up to 91 °C, slowed down by heat"
+        "device 0, Made-up GPU: 15.5 KB of 16 KB in use at the most, 14 KB by this run, at up to 91 °C, slowed down by heat"
     );
 }
 
