@@ -19,6 +19,7 @@ mod slurm;
 mod ledger;
 
 mod activity;
+mod cards;
 mod cgroup;
 mod meminfo;
 mod pressure;
@@ -32,6 +33,7 @@ pub use activity::{
     vm_counter, waits,
 };
 pub use budget::{Bound, BoundKind, Budget, Limit, resolve};
+pub use cards::{Card, cards};
 pub use cgroup::{Cgroup, CgroupEvents, CgroupStat, CgroupVersion};
 pub use counting::{Counting, give_freed_memory_back};
 pub use error::{Error, SizeProblem};

@@ -8,7 +8,7 @@ use tidegate_memory::{Amount, Budget, resolve};
 use tidegate_runs::{NewRun, Run};
 use tidegate_watch::why::Verdict;
 use tidegate_watch::{
-    Ended, Exit, Job, OnSignal, Output, RecordedRun, Update, boot_id, supervise, this_process,
+    Devices, Ended, Exit, Job, OnSignal, Output, RecordedRun, Update, boot_id, supervise, this_process,
 };
 
 use crate::why::judge_and_keep;
@@ -112,6 +112,7 @@ fn once(
     job.limit_bytes = budget.map(|budget| budget.bytes);
     job.before_kill = command.before_kill;
     job.stacks = true;
+    job.devices = Devices::Watched;
     job.grace = command.grace;
     job.run = Some(RecordedRun {
         store: &session.store,

@@ -10,6 +10,7 @@ use tidegate_runs::FlightRecord;
 
 use crate::child::Child;
 use crate::confine::{Confinement, Group};
+use crate::devices::DeviceWatch;
 use crate::ended::{Ended, Exit, OverLine, signal_name};
 use crate::event::{Done, Event, Failure, WIRE_VERSION};
 use crate::evidence::{Counters, KernelWatch, Limits, Modules, Notebooks, Stillness};
@@ -87,6 +88,7 @@ pub(crate) struct Attend<'a> {
     notebooks: Notebooks,
     modules: Modules,
     stacks: &'a StackWatch,
+    devices: DeviceWatch,
     /// Our own resident peak when the worker was forked: the kernel counts the worker's from there.
     resident_floor: Option<u64>,
 }
@@ -105,6 +107,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) counters: Counters,
     pub(crate) kernel: KernelWatch,
     pub(crate) stacks: &'a StackWatch,
+    pub(crate) devices: DeviceWatch,
 }
 
 impl<'a> Attend<'a> {
@@ -138,6 +141,7 @@ impl<'a> Attend<'a> {
             notebooks: Notebooks::default(),
             modules: Modules::default(),
             stacks: parts.stacks,
+            devices: parts.devices,
         }
     }
 
@@ -278,6 +282,7 @@ impl<'a> Attend<'a> {
         self.recorder.sample(&record, &mut trouble);
         self.recorder.processes(&processes, &mut trouble);
         self.stacks.follow(self.sampler.family.living());
+        self.devices.follow(self.sampler.family.living());
         queue.push(Item::Sample(Box::new(record)));
         self.look_at_the_line(&record);
         let spoke = std::mem::take(&mut self.spoke);
@@ -456,6 +461,8 @@ impl<'a> Attend<'a> {
         let time_ms = self.sampler.time_ms();
         self.stillness.moved(time_ms, &self.sampler.family.ended);
         let kernel = std::mem::take(&mut self.kernel).end(ended.exit == Exit::Code(0));
+        let devices = self.devices.end();
+        let counters = std::mem::take(&mut self.counters).after(self.host);
         Facts {
             crashes: self
                 .modules
@@ -469,7 +476,9 @@ impl<'a> Attend<'a> {
             over_line: ended.over_line,
             limits: std::mem::take(&mut self.limits).tightest(),
             shared_memory_size: self.sampler.shared_memory_size,
-            counters: std::mem::take(&mut self.counters).after(self.host),
+            counters: [counters, devices.counters].concat(),
+            device_faults: devices.faults,
+            devices_unavailable: devices.unavailable,
             ended_children: std::mem::take(&mut self.sampler.family.ended),
             stalls: std::mem::take(&mut self.stillness.stalls),
             ..std::mem::take(&mut self.facts)

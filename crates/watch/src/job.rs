@@ -35,6 +35,8 @@ pub struct Job<'a> {
     pub run: Option<RecordedRun<'a>>,
     /// Look at the stacks of Python processes, too.
     pub stacks: bool,
+    /// Look at the accelerators of the machine, too.
+    pub devices: Devices,
     /// Between asking the worker to stop and killing it.
     pub grace: Duration,
     /// Between two looks at its memory. Stretched when looking itself gets costly.
@@ -58,6 +60,7 @@ impl Job<'_> {
             before_kill: None,
             run: None,
             stacks: false,
+            devices: Devices::Unwatched,
             grace: Duration::from_secs(30),
             sample_every: Duration::from_millis(100),
         }
@@ -74,6 +77,16 @@ pub enum Output {
     /// To ours, byte by byte as it comes, and line by line to the run's log. Where ours is a terminal, the job has one,
     /// too.
     Through,
+}
+
+/// Whose word is taken for what accelerators do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Devices {
+    Unwatched,
+    /// That of the drivers of this machine, where there are any.
+    Watched,
+    /// That of a library of NVIDIA's interface (NVML) at this place.
+    Through(PathBuf),
 }
 
 /// What is done with a signal that comes to the supervisor.

@@ -21,6 +21,7 @@ mod job;
 mod supervise;
 
 mod attend;
+mod devices;
 mod evidence;
 mod family;
 mod pipes;
@@ -49,7 +50,7 @@ pub use ended::{Ended, Exit, OverLine, die_of, signal_number};
 pub use error::{Error, Result};
 pub use event::{Done, EncodedColumn, Event, Failure, WIRE_VERSION};
 pub use identity::{boot_id, process_ref, this_process};
-pub use job::{Job, OnSignal, Output, RecordedRun, StopReason, Update};
+pub use job::{Devices, Job, OnSignal, Output, RecordedRun, StopReason, Update};
 pub use recover::close_orphans;
 pub use scope::UserManager;
 pub use stop::stop_flag;

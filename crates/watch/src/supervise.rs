@@ -8,6 +8,7 @@ use tidegate_runs::{Metric, Outcome, Started, Status, Summary};
 use crate::attend::{Attend, Parts};
 use crate::child::{self, Child};
 use crate::confine::Confinement;
+use crate::devices::DeviceWatch;
 use crate::ended::Ended;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -102,6 +103,7 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
         .filter(|_| job.stacks)
         .map(|run| run.store.run_dir(run.id).stacks());
     let start = sampler.start;
+    let devices = DeviceWatch::start(host, job, start);
     let attend = Attend::new(
         job,
         Parts {
@@ -117,6 +119,7 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
             counters,
             kernel,
             stacks: &stacks,
+            devices,
         },
     );
 

@@ -7,7 +7,7 @@ use console::style;
 use tidegate::{Error, Explanation, Result, explain_log, explain_process, explain_run};
 use tidegate_memory::format_bytes;
 use tidegate_runs::timestamp;
-use tidegate_watch::why::{Cause, Evidence, Grade, Growth, Remedy, Standing, timeline};
+use tidegate_watch::why::{Cause, DeviceSummary, Evidence, Grade, Growth, Remedy, Standing, timeline};
 
 use super::text::duration;
 use super::{open, print_json, say};
@@ -91,6 +91,7 @@ fn print(explanation: &Explanation, report: bool) {
             say!("  {}", pattern.sentence);
         }
     }
+    devices(&verdict.devices);
     if !verdict.growth.is_empty() {
         head("where it grew");
         verdict.growth.iter().take(PLACES).for_each(place);
@@ -151,6 +152,13 @@ fn evidence(title: &str, all: &[Evidence], wanted: impl Fn(Standing) -> bool) {
         }
         say!("  {:<11} {}", evidence.standing.as_str(), evidence.text);
         say!("              {}", style(&evidence.source).dim());
+    }
+}
+
+fn devices(all: &[DeviceSummary]) {
+    if !all.is_empty() {
+        head("devices");
+        all.iter().for_each(|device| say!("  {}", device.line()));
     }
 }
 

@@ -11,6 +11,7 @@ mod categories;
 mod choice;
 mod csv;
 mod data_errors;
+mod devices;
 mod disk;
 mod explain;
 mod file_errors;

@@ -47,6 +47,19 @@ pub struct Facts {
     pub shared_memory_size: Option<u64>,
     /// Times at which nothing had moved for long.
     pub stalls: Vec<Stall>,
+    /// Errors that drivers of accelerators reported, the first of each kind.
+    pub device_faults: Vec<DeviceFault>,
+    /// Why accelerators could not be looked at, if so.
+    pub devices_unavailable: Option<String>,
+}
+
+/// An error that the driver of an accelerator reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceFault {
+    pub time_ms: u64,
+    pub index: u32,
+    /// NVIDIA's number of it; `None` where the driver only lost the device.
+    pub xid: Option<u32>,
 }
 
 /// A signal that the supervisor sent to the job.

@@ -4,6 +4,7 @@
 //! kernel did before what the job said, and that before a bare exit status. The first that is more than a guess wins.
 
 mod crash;
+mod device;
 mod ends;
 mod hang;
 mod machine;
@@ -14,6 +15,7 @@ mod thrashing;
 use std::collections::HashSet;
 
 use super::cause::Cause;
+use super::devices::devices;
 use super::facts::Case;
 use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
 use super::script::{Scripts, in_its_source, read_sources, remedies};
@@ -53,6 +55,7 @@ const RULES: &[Rule] = &[
     memory::out_of_address_space,
     memory::out_of_shared_memory,
     spoken::could_not_start,
+    device::failing,
     spoken::said_so,
     machine::failing,
     spoken::by_the_system,
@@ -85,8 +88,10 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
         sentence: lost(),
         evidence: Vec::new(),
     });
+    let beside = device::beside(&reading, &finding);
     let mut evidence = finding.evidence;
     evidence.extend(crash::place(&reading, finding.cause));
+    evidence.extend(beside);
     evidence.extend(reading.unseen());
     let sources = read_sources(case);
     let scripts = Scripts::parse(&case.facts.folder, &sources);
@@ -104,6 +109,7 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
             .into_iter()
             .chain(thrashing::note(&reading).filter(|_| finding.cause != Cause::Thrashing))
             .collect(),
+        devices: devices(case),
     }
 }
 

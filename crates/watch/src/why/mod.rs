@@ -5,6 +5,7 @@
 
 mod cause;
 mod collect;
+mod devices;
 mod facts;
 mod foreign;
 mod judge;
@@ -17,8 +18,10 @@ mod verdict;
 
 pub use cause::Cause;
 pub use collect::{collect, log_line};
+pub(crate) use devices::device_source;
+pub use devices::{DeviceSummary, devices};
 pub use facts::{
-    Case, Counter, CounterKind, Crash, EndedChild, Facts, KernelLog, LogLine, Scope, SentSignal,
+    Case, Counter, CounterKind, Crash, DeviceFault, EndedChild, Facts, KernelLog, LogLine, Scope, SentSignal,
     SignalReason, Stall, Waits,
 };
 pub use foreign::{case_of_log, case_of_pid};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_runs::Frame;
 
 use super::cause::Cause;
+use super::devices::DeviceSummary;
 use super::pattern::Pattern;
 
 /// Why a run ended.
@@ -21,6 +22,9 @@ pub struct Verdict {
     pub growth: Vec<Growth>,
     /// What to change, the most effective first.
     pub remedies: Vec<Remedy>,
+    /// What the accelerators did, where they were looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceSummary>,
     /// Other things worth knowing: warnings, hints that are no causes.
     pub notes: Vec<String>,
 }

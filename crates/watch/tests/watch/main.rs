@@ -2,6 +2,7 @@
 //!
 //! Every test ends with the same question: is anything left behind?
 
+mod devices;
 mod ends;
 mod help;
 mod line;

@@ -1,7 +1,7 @@
 //! Errors of the machine itself, from counters before and after and from the kernel's log: a cause where nothing else
 //! explains the end, and worth a note in any case.
 
-use super::{Finding, Reading, of_event};
+use super::{Finding, Reading, device, of_event};
 use crate::ended::Exit;
 use crate::why::cause::Cause;
 use crate::why::facts::{Counter, CounterKind};
@@ -67,6 +67,7 @@ pub(super) fn notes(reading: &Reading) -> Vec<String> {
     let events = reading.kernel.iter().filter(hardware).take(5);
     counters
         .chain(events.map(|event| format!("the kernel reported {}: {}", of_kind(&event.kind), event.text)))
+        .chain(device::notes(reading))
         .collect()
 }
 

@@ -91,10 +91,15 @@ fn memory(text: &str) -> Option<Event<'_>> {
     throttled.then_some((KernelKind::Throttled, None, None))
 }
 
-/// `NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.`
-fn device(text: &str) -> Option<Event<'_>> {
+/// Whether an error of an NVIDIA device is of the device or its link, and not of the program on it.
+pub(in crate::why) fn xid_is_hardware(xid: u32) -> bool {
     /// Errors that a program makes by itself, by NVIDIA's catalogue of Xid errors.
     const OF_PROGRAMS: [u32; 5] = [13, 31, 43, 45, 68];
+    !OF_PROGRAMS.contains(&xid)
+}
+
+/// `NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.`
+fn device(text: &str) -> Option<Event<'_>> {
     if let Some((_, rest)) = text
         .split_once("NVRM: Xid (")
         .and_then(|(_, rest)| rest.split_once("): "))
@@ -102,7 +107,7 @@ fn device(text: &str) -> Option<Event<'_>> {
         let xid = u32::try_from(pid_at(rest)?).ok()?;
         let kind = KernelKind::Device {
             xid: Some(xid),
-            hardware: !OF_PROGRAMS.contains(&xid),
+            hardware: xid_is_hardware(xid),
         };
         let pid = rest.split_once("pid=").and_then(|(_, pid)| pid_at(pid));
         let name = rest

@@ -34,5 +34,6 @@ mod tests;
 
 pub use exit::explain_exit;
 pub use kernel::{Constraint, KernelEvent, KernelKind, OomKill, kernel_events};
+pub(in crate::why) use machine::xid_is_hardware;
 pub use messages::{Said, said};
 pub use traceback::{Traceback, last_traceback, tracebacks};
