@@ -5,6 +5,7 @@ mod counters;
 mod kernel_log;
 mod limits;
 mod stillness;
+mod waiting;
 
 pub(crate) use counters::Counters;
 pub(crate) use kernel_log::KernelWatch;

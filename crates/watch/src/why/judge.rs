@@ -3,6 +3,7 @@
 //! Every rule looks at one kind of end and says what shows it. They stand in the order of how much they explain: what the
 //! kernel did before what the job said, and that before a bare exit status. The first that is more than a guess wins.
 
+mod doubt;
 mod ends;
 mod hang;
 mod machine;
@@ -24,6 +25,8 @@ struct Reading<'c> {
     said: Vec<Said>,
     kernel: Vec<KernelEvent>,
     traceback: Option<Traceback>,
+    /// Lines whose words something speaks against: they prove nothing.
+    doubted: HashSet<u64>,
     /// The numbers that processes of the run ever had.
     pids: HashSet<i32>,
 }
@@ -40,6 +43,7 @@ struct Finding {
 type Rule = fn(&Reading) -> Option<Finding>;
 
 const RULES: &[Rule] = &[
+    ends::never_started,
     memory::stopped_at_the_line,
     memory::killed_by_the_kernel,
     memory::killed_by_a_daemon,
@@ -103,12 +107,23 @@ impl<'c> Reading<'c> {
         let facts = &case.facts;
         let ended = facts.ended_children.iter().map(|child| child.pid);
         let recorded = case.processes.iter().map(|process| process.pid);
-        Reading {
+        let mut reading = Reading {
             case,
             said: said(&case.log),
             kernel: kernel_events(&facts.kernel),
             traceback: last_traceback(&case.log),
+            doubted: HashSet::new(),
             pids: facts.pid.into_iter().chain(ended).chain(recorded).collect(),
+        };
+        doubt::weigh(&mut reading);
+        reading
+    }
+
+    /// As sure as a traceback can make it.
+    fn grade_of(&self, traceback: &Traceback) -> Grade {
+        match self.doubted.contains(&traceback.number) {
+            true => Grade::Likely,
+            false => Grade::Proven,
         }
     }
 

@@ -18,8 +18,8 @@ mod verdict;
 pub use cause::Cause;
 pub use collect::{collect, log_line};
 pub use facts::{
-    Case, Counter, CounterKind, EndedChild, Facts, KernelLog, LogLine, Scope, SentSignal, SignalReason,
-    Stall, Waits,
+    Case, Counter, CounterKind, EndedChild, Facts, KernelLog, LogLine, Refused, Scope, SentSignal,
+    SignalReason, Stall, Waits,
 };
 pub use foreign::{case_of_log, case_of_pid};
 pub use judge::{judge, judge_told};

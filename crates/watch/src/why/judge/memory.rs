@@ -277,7 +277,10 @@ pub(super) fn out_of_address_space(reading: &Reading) -> Option<Finding> {
     let tighter = said.asked.is_none() && available.is_some_and(|available| limit < available);
     (near || tighter).then(|| Finding {
         cause: Cause::AddressSpace,
-        grade: if near { Grade::Proven } else { Grade::Likely },
+        grade: match near && !reading.doubted.contains(&said.number) {
+            true => Grade::Proven,
+            false => Grade::Likely,
+        },
         sentence: format!(
             "an allocation failed at the limit of its address space, {name} = {} (ulimit -v), not for want of memory",
             format_bytes(limit)

@@ -33,6 +33,7 @@ mod messages;
 mod tests;
 
 pub use exit::explain_exit;
+pub(super) use handled::is_farewell;
 pub use kernel::{Constraint, KernelEvent, KernelKind, OomKill, kernel_events};
 pub use messages::{Said, said};
 pub use traceback::{Traceback, last_traceback, tracebacks};
