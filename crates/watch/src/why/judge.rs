@@ -8,13 +8,14 @@ mod ends;
 mod hang;
 mod machine;
 mod memory;
+mod rlimit;
 mod spoken;
 
 use std::collections::HashSet;
 
 use super::cause::Cause;
 use super::facts::Case;
-use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
+use super::log::{KernelEvent, Said, Traceback, kernel_events, said};
 use super::script::{read_sources, remedies};
 use super::series::{growth, pattern};
 use super::verdict::{Evidence, Grade, Standing, Verdict};
@@ -111,7 +112,7 @@ impl<'c> Reading<'c> {
             case,
             said: said(&case.log),
             kernel: kernel_events(&facts.kernel),
-            traceback: last_traceback(&case.log),
+            traceback: None,
             doubted: HashSet::new(),
             pids: facts.pid.into_iter().chain(ended).chain(recorded).collect(),
         };

@@ -4,6 +4,7 @@
 
 mod ends;
 mod help;
+mod hostile;
 mod line;
 mod notebook;
 mod orphans;

@@ -4,18 +4,22 @@
 //! prove something only where everything else fits them: the exit status, the stream, the silence after them, and whose
 //! code they name.
 
+use tidegate_runs::Stream;
+
 use super::Reading;
 use crate::ended::Exit;
 use crate::why::cause::Cause;
 use crate::why::facts::{Case, LogLine};
-use crate::why::log::{Said, Traceback, is_farewell, tracebacks};
+use crate::why::log::{Said, Traceback, is_farewell, last_of, tracebacks};
+use crate::why::script::sources;
 use crate::why::verdict::Grade;
-use tidegate_runs::Stream;
 
 /// Where so much speaks against it, it is of somebody else.
 const FOREIGN: u32 = 3;
 /// Code that is not of this run speaks louder than a stream or a code.
 const NOT_OUR_CODE: u32 = 2;
+/// What a program still prints on its way out comes within this time.
+const AT_ONCE_MS: i64 = 500;
 
 /// Programs that run others out of our sight.
 const LAUNCHERS: [&str; 14] = [
@@ -35,7 +39,8 @@ const LAUNCHERS: [&str; 14] = [
     "systemd-run",
 ];
 
-/// Lowers what words claim by what speaks against them, and leaves out what is of somebody else.
+/// Lowers what words claim by what speaks against them, leaves out what is of somebody else, and finds the traceback
+/// that counts.
 pub(super) fn weigh(reading: &mut Reading) {
     let case = reading.case;
     let weighed: Vec<(Traceback, u32)> = tracebacks(&case.log)
@@ -45,34 +50,28 @@ pub(super) fn weigh(reading: &mut Reading) {
             (traceback, doubts)
         })
         .collect();
-    let around = |number: u64| {
-        weighed
-            .iter()
-            .find(|(traceback, _)| traceback.lines.contains(&number))
-    };
-    let mut kept = Vec::new();
     for mut said in std::mem::take(&mut reading.said) {
-        let doubts = match around(said.number) {
-            Some((_, doubts)) => *doubts,
-            None => of_line(case, &said),
-        };
-        if around(said.number).is_some() && doubts >= FOREIGN {
+        let around = weighed
+            .iter()
+            .find(|(traceback, _)| traceback.lines.contains(&said.number));
+        let doubts = around.map_or_else(|| of_line(case, &said), |(_, doubts)| *doubts);
+        if doubts >= FOREIGN {
             continue;
         }
         if doubts > 0 {
             said.grade = said.grade.min(Grade::Likely);
             reading.doubted.insert(said.number);
         }
-        kept.push(said);
+        reading.said.push(said);
     }
-    reading.said = kept;
-    if let Some(traceback) = reading.traceback.take() {
-        let doubts = around(traceback.number).map_or(0, |(_, doubts)| *doubts);
+    let own = weighed.into_iter().filter(|(_, doubts)| *doubts < FOREIGN);
+    let own = own.map(|(traceback, doubts)| {
         if doubts > 0 {
             reading.doubted.insert(traceback.number);
         }
-        reading.traceback = (doubts < FOREIGN).then_some(traceback);
-    }
+        traceback
+    });
+    reading.traceback = last_of(own.collect());
 }
 
 fn of_traceback(case: &Case, traceback: &Traceback) -> u32 {
@@ -113,7 +112,13 @@ fn of_line(case: &Case, said: &Said) -> u32 {
         true => by_signal,
         false => !goes_on(case, said.number, stream) && !crashed_otherwise(said.cause, facts.exit),
     };
-    u32::from(on_output) + u32::from(!ended)
+    // Words of Python where there was none.
+    let of_python = ["MemoryError", "Error: [Errno ", "RecursionError"];
+    let foreign = of_python.iter().any(|words| said.text.contains(words))
+        && !facts.command.is_empty()
+        && !is_launched(&facts.command)
+        && !has_python(case, false);
+    u32::from(on_output) + u32::from(!ended) + if foreign { NOT_OUR_CODE } else { 0 }
 }
 
 /// A signal of its own making that the words do not explain.
@@ -131,10 +136,19 @@ fn stream_of(case: &Case, number: u64) -> Option<Stream> {
     line.map(|line| line.stream)
 }
 
-/// Whether it went on to speak of other things, where its errors go.
+/// Whether it went on to speak of other things: at all where these words are, or later elsewhere. What it still holds of
+/// its output it prints at its end, after its last words.
 fn goes_on(case: &Case, last: u64, stream: Option<Stream>) -> bool {
-    let same = |line: &&LogLine| line.number > last && Some(line.stream) == stream;
-    case.log.iter().filter(same).any(|line| !is_farewell(&line.text))
+    let time = |number: u64| case.log.iter().find(|line| line.number == number)?.time_ms;
+    let time = time(last);
+    let later = |line: &LogLine| {
+        let times = line.time_ms.zip(time);
+        times.is_some_and(|(then, time)| then.saturating_sub(time) >= AT_ONCE_MS)
+    };
+    let after = case.log.iter().filter(|line| line.number > last);
+    after
+        .filter(|line| Some(line.stream) == stream || later(line))
+        .any(|line| !is_farewell(&line.text))
 }
 
 /// Whether a program that fails like this ends like this.
@@ -192,14 +206,10 @@ fn whose(case: &Case, traceback: &Traceback) -> Whose {
         .map(|frame| frame.file.as_str())
         .filter(|file| !library.iter().any(|part| file.contains(part)) || file.contains("runpy"))
         .collect();
+    let named = sources(case);
     let ours = |file: &str| {
         let name = name_of(file);
-        command.iter().any(|word| name_of(word) == name)
-            || case
-                .stacks
-                .frames
-                .iter()
-                .any(|frame| name_of(&frame.file) == name)
+        command.iter().any(|word| name_of(word) == name) || named.iter().any(|path| path.ends_with(name))
     };
     let inline = |file: &str| match file {
         "<string>" => command.iter().any(|word| word == "-c"),
@@ -209,32 +219,44 @@ fn whose(case: &Case, traceback: &Traceback) -> Whose {
     if frames.iter().any(|file| ours(file) || inline(file)) {
         return Whose::Named;
     }
-    if command.iter().any(|word| LAUNCHERS.contains(&name_of(word))) {
+    if is_launched(command) {
         return Whose::OutOfSight;
     }
-    // The script itself is known: what does not go through it is of a process below it, or of nobody here.
+    // Where the script itself is known, what does not go through it is of a process below it, or of nobody here.
     let script = command
         .iter()
         .position(|word| is_python_name(name_of(word)))
         .and_then(|at| command.get(at + 1))
         .is_some_and(|word| word.ends_with(".py"));
-    let first = case.facts.pid;
+    match has_python(case, script) {
+        true => Whose::Possibly,
+        false => Whose::Other,
+    }
+}
+
+/// What runs is not ours to see.
+fn is_launched(command: &[String]) -> bool {
+    command.iter().any(|word| LAUNCHERS.contains(&name_of(word)))
+}
+
+/// Whether a Python was seen in the run, if so wanted one below its first process.
+fn has_python(case: &Case, below: bool) -> bool {
+    let facts = &case.facts;
     let seen = case
         .processes
         .iter()
         .map(|process| (process.pid, process.name.as_str()));
-    let ended = case
-        .facts
+    let ended = facts
         .ended_children
         .iter()
         .map(|child| (child.pid, child.name.as_str()));
-    let below = seen
-        .chain(ended)
-        .any(|(pid, name)| (!script || Some(pid) != first) && is_python_name(name));
-    match below {
-        true => Whose::Possibly,
-        false => Whose::Other,
-    }
+    let named = facts.command.iter().any(|word| is_python_name(name_of(word)));
+    let first = !below && (named || !case.stacks.samples.is_empty());
+    let is_first = |pid: i32| Some(pid) == facts.pid;
+    first
+        || seen
+            .chain(ended)
+            .any(|(pid, name)| !(below && is_first(pid)) && is_python_name(name))
 }
 
 fn name_of(path: &str) -> &str {
@@ -253,4 +275,139 @@ fn is_python_name(name: &str) -> bool {
     ]
     .iter()
     .any(|start| name.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::why::judge;
+
+    const TRACEBACK: &str = "err Traceback (most recent call last):
+err   File \"/home/ada/train.py\", line 12, in <module>
+err     table = load()
+err MemoryError";
+
+    /// A case of a command, its exit status and its log, of which each line begins with its stream.
+    fn case(command: &str, exit: Exit, log: &str) -> Case {
+        let line = |(number, line): (u64, &str)| {
+            let (stream, text) = line.split_once(' ').unwrap_or((line, ""));
+            let stream = match stream {
+                "out" => Stream::Out,
+                _ => Stream::Err,
+            };
+            LogLine {
+                number,
+                time_ms: None,
+                stream,
+                text: text.into(),
+            }
+        };
+        let mut case = Case::default();
+        case.facts.command = command.split(' ').map(Into::into).collect();
+        case.facts.exit = Some(exit);
+        case.facts.streams_apart = true;
+        case.log = (1..).zip(log.lines()).map(line).collect();
+        case
+    }
+
+    fn check(command: &str, exit: i32, log: &str, expected: (Cause, Grade)) {
+        let verdict = judge(&case(command, Exit::Code(exit), log));
+        assert_eq!(
+            (verdict.cause, verdict.grade),
+            expected,
+            "{command}\n{log}\n{verdict:?}"
+        );
+    }
+
+    #[test]
+    fn last_words_of_this_run_prove_its_end() {
+        use Cause::{Failed, MemoryError};
+        use Grade::{Likely, Proven};
+        let python = "python train.py";
+        let on_output = TRACEBACK.replace("err ", "out ");
+        check(python, 1, TRACEBACK, (MemoryError, Proven));
+        check("sh -c python\ttrain.py", 1, TRACEBACK, (MemoryError, Proven));
+        // Output may be flushed after it, and those around it say their part.
+        check(
+            python,
+            1,
+            &format!("{TRACEBACK}\nout epoch 1"),
+            (MemoryError, Proven),
+        );
+        check(
+            python,
+            1,
+            &format!("{TRACEBACK}\nerr wandb: done\nerr srun: error"),
+            (MemoryError, Proven),
+        );
+        // Everything in one stream, as with 2>&1.
+        check(python, 1, &on_output, (MemoryError, Proven));
+        // Each of these is how a program speaks of another's end.
+        check(python, 3, TRACEBACK, (MemoryError, Likely));
+        check(
+            python,
+            1,
+            &format!("{TRACEBACK}\nerr Ran 1 test in 0.1 s"),
+            (MemoryError, Likely),
+        );
+        check(
+            python,
+            1,
+            &format!("{on_output}\nerr done"),
+            (MemoryError, Likely),
+        );
+        check("python show.py", 1, TRACEBACK, (MemoryError, Likely));
+        check("docker run -t image", 1, &on_output, (MemoryError, Likely));
+        // And all of them together.
+        check(
+            "python show.py",
+            4,
+            &format!("{on_output}\nout end of job 17"),
+            (Failed, Proven),
+        );
+        check("bash show.sh", 1, &on_output, (Failed, Proven));
+        check(
+            "bash show.sh",
+            1,
+            "out job.log:MemoryError: Unable to allocate 7.45 GiB for an array",
+            (Failed, Proven),
+        );
+    }
+
+    #[test]
+    fn a_line_is_doubted_like_a_traceback() {
+        use Cause::{DiskFull, TimeLimit};
+        use Grade::{Likely, Proven};
+        let full = "cp: write error: No space left on device";
+        check("cp a b", 1, &format!("err {full}"), (DiskFull, Proven));
+        check("cp a b", 1, &format!("out {full}"), (DiskFull, Likely));
+        check("sh a.sh", 1, &format!("err {full}\nerr next"), (DiskFull, Likely));
+        let slurm =
+            "err slurmstepd: error: *** JOB 7 ON c1 CANCELLED AT 2025-10-02T14:02:37 DUE TO TIME LIMIT ***";
+        check("a", 143, slurm, (TimeLimit, Proven));
+        check("a", 1, slurm, (TimeLimit, Likely));
+    }
+
+    #[test]
+    fn output_that_comes_later_speaks_against_it() {
+        let log = "err cache: write error: No space left on device\nout epoch 2\nout epoch 3";
+        let mut case = case("a", Exit::Code(2), log);
+        for (line, time) in case.log.iter_mut().zip([1_000, 1_100, 1_200]) {
+            line.time_ms = Some(time);
+        }
+        assert_eq!(judge(&case).grade, Grade::Proven);
+        case.log[2].time_ms = Some(1_900);
+        assert_eq!(judge(&case).grade, Grade::Likely);
+    }
+
+    #[test]
+    fn an_earlier_traceback_counts_where_the_last_is_foreign() {
+        let foreign = "out Traceback (most recent call last):\nout   File \"/b.py\", line 1, in <module>\nout KeyError: 'b'\nout end";
+        check(
+            "python train.py",
+            1,
+            &format!("{TRACEBACK}\n{foreign}"),
+            (Cause::MemoryError, Grade::Proven),
+        );
+    }
 }

@@ -36,4 +36,5 @@ pub use exit::explain_exit;
 pub(super) use handled::is_farewell;
 pub use kernel::{Constraint, KernelEvent, KernelKind, OomKill, kernel_events};
 pub use messages::{Said, said};
+pub(super) use traceback::last_of;
 pub use traceback::{Traceback, last_traceback, tracebacks};
