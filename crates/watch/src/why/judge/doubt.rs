@@ -9,7 +9,7 @@ use tidegate_runs::Stream;
 use super::Reading;
 use crate::ended::Exit;
 use crate::why::cause::Cause;
-use crate::why::facts::{Case, LogLine};
+use crate::why::facts::{Case, Counter, CounterKind, EndedChild, Facts, LogLine, Scope};
 use crate::why::log::{Said, Traceback, is_farewell, last_of, tracebacks};
 use crate::why::script::sources;
 use crate::why::verdict::Grade;
@@ -103,14 +103,15 @@ fn of_line(case: &Case, said: &Said) -> u32 {
     let stream = stream_of(case, said.number);
     let on_output = facts.streams_apart && stream == Some(Stream::Out);
     // Whoever ends a job from outside says so whenever it likes, and does it by a signal.
-    let from_outside = matches!(said.cause, Cause::TimeLimit | Cause::OomDaemon);
-    let by_signal = match facts.exit {
-        Some(Exit::Signal(_) | Exit::Unknown) | None => true,
-        Some(Exit::Code(code)) => code > 128,
+    let ended = match said.cause {
+        Cause::TimeLimit | Cause::OomDaemon => by_signal(facts),
+        cause => !goes_on(case, said.number, stream) && !crashed_otherwise(cause, facts.exit),
     };
-    let ended = match from_outside {
-        true => by_signal,
-        false => !goes_on(case, said.number, stream) && !crashed_otherwise(said.cause, facts.exit),
+    let unseen = match said.cause {
+        // The kernel would have counted it.
+        Cause::CgroupOom | Cause::HostOom if none_was_killed(facts) => FOREIGN,
+        Cause::OomDaemon if !ended => NOT_OUR_CODE,
+        _ => u32::from(!ended),
     };
     // Words of Python where there was none.
     let of_python = ["MemoryError", "Error: [Errno ", "RecursionError"];
@@ -118,7 +119,24 @@ fn of_line(case: &Case, said: &Said) -> u32 {
         && !facts.command.is_empty()
         && !is_launched(&facts.command)
         && !has_python(case, false);
-    u32::from(on_output) + u32::from(!ended) + if foreign { NOT_OUR_CODE } else { 0 }
+    u32::from(on_output) + unseen + if foreign { NOT_OUR_CODE } else { 0 }
+}
+
+/// Whether a signal ended it, or one of its processes.
+fn by_signal(facts: &Facts) -> bool {
+    let by = |exit: Option<Exit>| match exit {
+        Some(Exit::Signal(_) | Exit::Unknown) | None => true,
+        Some(Exit::Code(code)) => code > 128,
+    };
+    let signal = |child: &EndedChild| matches!(child.exit, Some(Exit::Signal(_)));
+    by(facts.exit) || facts.ended_children.iter().any(signal)
+}
+
+/// The job had a cgroup of its own, in which the kernel killed nobody.
+fn none_was_killed(facts: &Facts) -> bool {
+    let own = |counter: &&Counter| counter.kind == CounterKind::OomKills && counter.scope == Scope::Own;
+    let counter = facts.counters.iter().find(own);
+    counter.is_some_and(|counter| counter.rise() == Some(0)) && !is_launched(&facts.command)
 }
 
 /// A signal of its own making that the words do not explain.
@@ -386,6 +404,27 @@ err MemoryError";
             "err slurmstepd: error: *** JOB 7 ON c1 CANCELLED AT 2025-10-02T14:02:37 DUE TO TIME LIMIT ***";
         check("a", 143, slurm, (TimeLimit, Proven));
         check("a", 1, slurm, (TimeLimit, Likely));
+    }
+
+    #[test]
+    fn kills_that_nobody_counted_are_of_others() {
+        let log = "out slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.";
+        let mut case = case("bash show.sh", Exit::Code(1), log);
+        assert_eq!(judge(&case).cause, Cause::CgroupOom);
+        case.facts.counters.push(Counter {
+            kind: CounterKind::OomKills,
+            scope: Scope::Own,
+            source: "memory.events".into(),
+            before: Some(0),
+            after: Some(0),
+        });
+        assert_eq!(judge(&case).cause, Cause::Failed);
+        // Elsewhere somebody else counts.
+        case.facts.command[0] = "srun".into();
+        assert_eq!(judge(&case).cause, Cause::CgroupOom);
+        let log = "out systemd-oomd killed 3 process(es) in this unit.";
+        check("bash show.sh", 1, log, (Cause::Failed, Grade::Proven));
+        check("bash show.sh", 137, log, (Cause::OomDaemon, Grade::Likely));
     }
 
     #[test]

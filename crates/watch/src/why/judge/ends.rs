@@ -196,7 +196,12 @@ pub(super) fn failed(reading: &Reading) -> Option<Finding> {
     let status = observed(code.to_string(), "wait status");
     let Some(traceback) = &reading.traceback else {
         let (cause, grade, sentence) = match code {
-            // By this a shell means a command that is not there; another program may mean anything by it.
+            // By this a shell means a command that is not there, and says so; another program may mean anything by it.
+            127 if !reading.case.log.is_empty() => (
+                Cause::Failed,
+                Grade::Likely,
+                "it ended with code 127, which may mean that a command was not found".into(),
+            ),
             127 => (
                 Cause::MissingFile,
                 Grade::Likely,

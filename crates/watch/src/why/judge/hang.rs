@@ -110,3 +110,53 @@ fn main_stack(reading: &Reading) -> Option<String> {
     let place = frames.iter().find(|frame| own(&frame.file)).or(frames.first())?;
     Some(format!("{}:{} ({})", place.file, place.line, place.function))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::why::facts::{Case, Waits};
+    use crate::why::judge;
+
+    fn check(seconds: u64, waits: Option<Waits>, expected: (Cause, Grade)) {
+        let mut case = Case::default();
+        case.facts.exit = Some(Exit::Signal(libc::SIGTERM));
+        case.facts.duration_ms = Some((seconds + 1) * 1_000);
+        case.facts.stalls.push(Stall {
+            from_ms: 1_000,
+            to_ms: (seconds + 1) * 1_000,
+            after_child: None,
+            waits: waits.clone(),
+        });
+        let verdict = judge(&case);
+        assert_eq!((verdict.cause, verdict.grade), expected, "{seconds} s, {waits:?}");
+    }
+
+    #[test]
+    fn what_may_go_on_by_itself_does_not_hang() {
+        use Cause::{Hang, Stopped};
+        use Grade::{Likely, Proven};
+        let endless = Waits {
+            main: "ep_poll".into(),
+            endless: true,
+            sleeps: false,
+            timed: false,
+            outside: false,
+            threads: 2,
+        };
+        let with = |change: fn(&mut Waits)| {
+            let mut waits = endless.clone();
+            change(&mut waits);
+            Some(waits)
+        };
+        check(14, with(|_| {}), (Hang, Proven));
+        check(6, with(|_| {}), (Stopped, Proven));
+        check(14, with(|waits| waits.sleeps = true), (Stopped, Likely));
+        check(14, with(|waits| waits.outside = true), (Stopped, Likely));
+        check(14, with(|waits| waits.endless = false), (Stopped, Likely));
+        // A bar of progress has a thread that looks up every ten seconds.
+        check(14, with(|waits| waits.timed = true), (Stopped, Likely));
+        check(90, with(|waits| waits.timed = true), (Hang, Likely));
+        check(14, None, (Stopped, Likely));
+        check(90, None, (Hang, Likely));
+    }
+}

@@ -177,7 +177,7 @@ fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     match (letters.next(), letters.next()) {
         (Some(first), Some(second))
-            if first.is_uppercase() && second.is_lowercase() && is_plain(sentence) =>
+            if first.is_uppercase() && !second.is_uppercase() && is_plain(sentence) =>
         {
             first.to_lowercase().chain(sentence.chars().skip(1)).collect()
         }
