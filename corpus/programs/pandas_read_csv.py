@@ -9,7 +9,7 @@ import pandas as pd
 
 with open("table.csv", "w") as file:
     file.write("id,name,city,comment\n")
-    for number in range(1_000_000):
+    for number in range(1_600_000):
         file.write(f"{number},name {number},city {number % 9973},a comment of some length {number}\n")
 print("written", flush=True)
 table = pd.read_csv("table.csv")

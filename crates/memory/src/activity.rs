@@ -120,19 +120,6 @@ pub fn runs_python(host: &Host, pid: i32) -> bool {
         .any(|name| name.starts_with("libpython") && named(name))
 }
 
-/// What each thread of a process waits for inside the kernel, the main one first: `futex_do_wait`, `hrtimer_nanosleep`,
-/// `do_wait`, …; `0` of one that runs. `None` where the kernel does not tell us.
-pub fn waits(host: &Host, pid: i32) -> Option<Vec<String>> {
-    let mut threads: Vec<i32> = fs::read_dir(host.path(format!("proc/{pid}/task")))
-        .ok()?
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    threads.sort_unstable_by_key(|thread| (*thread != pid, *thread));
-    let wait = |thread: i32| host.read(format!("proc/{pid}/task/{thread}/wchan")).ok();
-    threads.into_iter().map(wait).collect()
-}
-
 /// Bytes in use of the file system for shared memory, `/dev/shm`, and its size.
 /// As a process sees it: a container has its own.
 pub fn shared_memory(host: &Host, pid: i32) -> Option<(u64, u64)> {

@@ -30,7 +30,7 @@ mod counting;
 
 pub use activity::{
     ProcessActivity, held_memory, open_files, process_activity, process_disk, runs_python, shared_memory,
-    vm_counter, waits,
+    vm_counter,
 };
 pub use budget::{Bound, BoundKind, Budget, Limit, resolve};
 pub use cards::{Card, cards};

@@ -1,5 +1,7 @@
 //! Supervising one job from start to end.
 
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tidegate_memory::{Host, process_status};
@@ -20,7 +22,7 @@ use crate::recorder::{Recorder, describe};
 use crate::sampler::Sampler;
 use crate::signals::{PASSED_ON, STOPS, Signals};
 use crate::stacks::StackWatch;
-use crate::why::Facts;
+use crate::why::{Facts, Refused};
 use crate::{oom_score, recorder};
 
 /// Stack of the attending thread: it only reads small files and lines.
@@ -38,6 +40,10 @@ pub fn supervise(host: &Host, job: Job<'_>, on_event: &mut dyn FnMut(Update<'_>)
     let run = job.run;
     let ended = start_and_attend(host, &job, on_event);
     let Some(run) = run else { return ended };
+    if let Err(Error::Spawn { program, source }) = &ended {
+        let trouble = |text| on_event(Item::warning(text).update());
+        Recorder::open(Some(run), |_| {}).facts(&facts_of_none(&job, program, source), trouble);
+    }
     let outcome = match &ended {
         Ok(ended) => ended.outcome(),
         Err(error) => Outcome {
@@ -178,15 +184,53 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
     })
 }
 
+fn words(job: &Job<'_>) -> Vec<String> {
+    let words = std::iter::once(job.program.as_os_str()).chain(job.args.iter().map(|word| word.as_os_str()));
+    words.map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// All that there is to know of a command that could not be started.
+fn facts_of_none(job: &Job<'_>, program: &Path, source: &std::io::Error) -> Facts {
+    let interpreter = match source.raw_os_error() {
+        Some(libc::ENOENT) => interpreter_of(program),
+        _ => None,
+    };
+    Facts {
+        command: words(job),
+        folder: std::env::current_dir().unwrap_or_default(),
+        refused: Some(Refused {
+            interpreter: interpreter.is_some(),
+            file: interpreter.unwrap_or_else(|| program.into()),
+            errno: source.raw_os_error(),
+        }),
+        ..Facts::default()
+    }
+}
+
+/// What the first line of a script that is there says that it is to be run by.
+fn interpreter_of(program: &Path) -> Option<PathBuf> {
+    // Without a slash it was looked for on the PATH.
+    program.to_str().filter(|program| program.contains('/'))?;
+    let mut first = [0; 256];
+    let length = std::fs::File::open(program).ok()?.read(&mut first).ok()?;
+    let text = String::from_utf8_lossy(&first[..length]);
+    let path = text.strip_prefix("#!")?.split_whitespace().next()?;
+    Some(path.into())
+}
+
 /// What is known at once, for a supervisor that is killed itself.
 fn facts_at_start(job: &Job<'_>, child: &Child, confinement: &Confinement) -> Facts {
-    let words = std::iter::once(job.program.as_os_str()).chain(job.args.iter().map(|word| word.as_os_str()));
     Facts {
-        command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: words(job),
         folder: std::env::current_dir().unwrap_or_default(),
         pid: Some(child.pid),
         limit: job.limit_bytes,
         containment: confinement.describe(),
+        // Where errors go to a terminal, both are recorded as one.
+        streams_apart: child
+            .terminal
+            .as_ref()
+            .is_none_or(|terminal| !terminal.streams[2]),
         limits: limits(child.pid),
         ..Facts::default()
     }

@@ -23,6 +23,7 @@ mod packs;
 mod predict;
 mod predict_sources;
 mod real;
+mod refused;
 mod resume;
 mod runs;
 mod same_model;

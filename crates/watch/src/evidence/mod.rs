@@ -8,6 +8,7 @@ mod limits;
 mod modules;
 mod notebooks;
 mod stillness;
+mod waiting;
 
 pub(crate) use counters::Counters;
 pub(crate) use kernel_log::KernelWatch;

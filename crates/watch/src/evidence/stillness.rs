@@ -1,8 +1,11 @@
 //! Times in which a job did nothing at all.
 
-use tidegate_memory::{Host, waits};
+use std::time::{Duration, Instant};
+
+use tidegate_memory::Host;
 use tidegate_runs::FlightRecord;
 
+use super::waiting::waits_of;
 use crate::ended::Exit;
 use crate::why::{EndedChild, Stall, Waits};
 
@@ -15,6 +18,7 @@ const IDLE_SHARE: f64 = 0.01;
 /// A child that died so shortly before is what may be waited for.
 const SHORTLY_MS: u64 = 5_000;
 const MOST_STALLS: usize = 50;
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Follows whether anything moves.
 #[derive(Debug, Default)]
@@ -24,6 +28,7 @@ pub(crate) struct Stillness {
     said: bool,
     /// What was waited for when it was last looked at.
     waits: Option<Waits>,
+    asked: Option<Instant>,
     pub(crate) stalls: Vec<Stall>,
 }
 
@@ -57,17 +62,14 @@ impl Stillness {
             .is_some_and(|since| time_ms.saturating_sub(since.time_ms) >= SHORTEST_MS / 2)
     }
 
-    /// Asks what all threads of these processes wait for, `root` being the first.
+    /// Asks what all threads of these processes wait for, `root` being the first; not more often than is worth it.
     pub(crate) fn ask(&mut self, host: &Host, root: i32, pids: impl Iterator<Item = i32>) {
-        let Some(main) = waits(host, root).and_then(|waits| waits.first().cloned()) else {
+        if !host.is_live() || self.asked.is_some_and(|asked| asked.elapsed() < ASK_EVERY) {
             return;
-        };
-        let all: Vec<String> = pids.filter_map(|pid| waits(host, pid)).flatten().collect();
-        self.waits = Some(Waits {
-            main,
-            sleeps: all.iter().any(|wait| wait.contains("nanosleep")),
-            threads: all.len(),
-        });
+        }
+        self.asked = Some(Instant::now());
+        let pids: Vec<i32> = pids.collect();
+        self.waits = waits_of(root, &pids).or(self.waits.take());
     }
 
     /// The end of a stall, or of the job.

@@ -41,6 +41,10 @@ pub struct Facts {
     pub crashes: Vec<Crash>,
     /// Processes below the first one that ended while it ran.
     pub ended_children: Vec<EndedChild>,
+    /// Why the command could not even be started, if so.
+    pub refused: Option<Refused>,
+    /// Output and errors were recorded each by itself; on a terminal both are one.
+    pub streams_apart: bool,
     /// The limits of the first process, as `getrlimit` names them: `RLIMIT_AS`, …; `None` is unlimited.
     pub limits: Vec<(String, Option<u64>)>,
     /// The size of `/dev/shm`.
@@ -60,6 +64,17 @@ pub struct DeviceFault {
     pub index: u32,
     /// NVIDIA's number of it; `None` where the driver only lost the device.
     pub xid: Option<u32>,
+}
+
+/// A command that could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The program, or what its first line says that it is to be run by.
+    pub file: PathBuf,
+    /// It is what the program is to be run by.
+    pub interpreter: bool,
+    /// As the kernel says it: `ENOENT`, `EACCES`, …
+    pub errno: Option<i32>,
 }
 
 /// A signal that the supervisor sent to the job.
@@ -198,8 +213,17 @@ pub struct Stall {
 pub struct Waits {
     /// The function of the kernel that the main thread of the first process waits in.
     pub main: String,
+    /// The main thread waits without end for what only the job itself could do.
+    #[serde(default)]
+    pub endless: bool,
     /// Some thread of some process waits for time to pass: it will go on by itself.
     pub sleeps: bool,
+    /// Some other thread waits for something, but not without end.
+    #[serde(default)]
+    pub timed: bool,
+    /// Some thread waits for what may come from outside: the network, a person.
+    #[serde(default)]
+    pub outside: bool,
     pub threads: usize,
 }
 

@@ -5,10 +5,12 @@
 
 mod crash;
 mod device;
+mod doubt;
 mod ends;
 mod hang;
 mod machine;
 mod memory;
+mod rlimit;
 mod spoken;
 mod thrashing;
 
@@ -17,7 +19,7 @@ use std::collections::HashSet;
 use super::cause::Cause;
 use super::devices::devices;
 use super::facts::Case;
-use super::log::{KernelEvent, Said, Traceback, kernel_events, last_traceback, said};
+use super::log::{KernelEvent, Said, Traceback, kernel_events, said};
 use super::script::{Scripts, in_its_source, read_sources, remedies};
 use super::series::{growth, pattern};
 use super::verdict::{Evidence, Grade, Standing, Verdict};
@@ -28,6 +30,8 @@ struct Reading<'c> {
     said: Vec<Said>,
     kernel: Vec<KernelEvent>,
     traceback: Option<Traceback>,
+    /// Lines whose words something speaks against: they prove nothing.
+    doubted: HashSet<u64>,
     /// The numbers that processes of the run ever had.
     pids: HashSet<i32>,
 }
@@ -44,6 +48,7 @@ struct Finding {
 type Rule = fn(&Reading) -> Option<Finding>;
 
 const RULES: &[Rule] = &[
+    ends::never_started,
     memory::stopped_at_the_line,
     memory::killed_by_the_kernel,
     memory::killed_by_a_daemon,
@@ -118,12 +123,23 @@ impl<'c> Reading<'c> {
         let facts = &case.facts;
         let ended = facts.ended_children.iter().map(|child| child.pid);
         let recorded = case.processes.iter().map(|process| process.pid);
-        Reading {
+        let mut reading = Reading {
             case,
             said: said(&case.log),
             kernel: kernel_events(&facts.kernel),
-            traceback: last_traceback(&case.log),
+            traceback: None,
+            doubted: HashSet::new(),
             pids: facts.pid.into_iter().chain(ended).chain(recorded).collect(),
+        };
+        doubt::weigh(&mut reading);
+        reading
+    }
+
+    /// As sure as a traceback can make it.
+    fn grade_of(&self, traceback: &Traceback) -> Grade {
+        match self.doubted.contains(&traceback.number) {
+            true => Grade::Likely,
+            false => Grade::Proven,
         }
     }
 

@@ -21,8 +21,8 @@ pub use collect::{collect, log_line};
 pub(crate) use devices::device_source;
 pub use devices::{DeviceSummary, devices};
 pub use facts::{
-    Case, Counter, CounterKind, Crash, DeviceFault, EndedChild, Facts, KernelLog, LogLine, Scope, SentSignal,
-    SignalReason, Stall, Waits,
+    Case, Counter, CounterKind, Crash, DeviceFault, EndedChild, Facts, KernelLog, LogLine, Refused, Scope,
+    SentSignal, SignalReason, Stall, Waits,
 };
 pub use foreign::{case_of_log, case_of_pid};
 pub use judge::{judge, judge_told};
@@ -32,7 +32,10 @@ pub use log::{
 };
 pub use pattern::{Pattern, PatternKind};
 pub use remedies::general_remedies;
-pub use script::sources;
+pub use script::{
+    Finding, FindingKind, Lines, Notebook, Saving, Scripts, cell_of, findings, in_its_source, read_sources,
+    remedies, sources,
+};
 pub use series::{
     Layer, Moment, MomentKind, Thrashing, Timeline, growing_now, growth, pattern, thrashing, time_to_line,
     timeline,

@@ -5,6 +5,7 @@
 mod devices;
 mod ends;
 mod help;
+mod hostile;
 mod line;
 mod notebook;
 mod orphans;

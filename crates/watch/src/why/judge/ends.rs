@@ -1,5 +1,6 @@
 //! Ends that the exit status tells: done, asked to stop, a signal of its own making, a plain failure.
 
+use super::hang::still_at_the_end;
 use super::{Finding, Reading, observed, of_event};
 use crate::ended::{Exit, signal_name};
 use crate::why::cause::Cause;
@@ -16,6 +17,36 @@ pub(super) fn success(reading: &Reading) -> Option<Finding> {
         grade: Grade::Proven,
         sentence: "it ended in good order, with code 0".into(),
         evidence: vec![observed("0", "wait status")],
+    })
+}
+
+/// A command that could not even be started.
+pub(super) fn never_started(reading: &Reading) -> Option<Finding> {
+    let refused = reading.case.facts.refused.as_ref()?;
+    let error = refused.errno.map(std::io::Error::from_raw_os_error);
+    let said = error.map_or("not known why".into(), |error| error.to_string());
+    let file = refused.file.display();
+    let (cause, sentence) = match (refused.errno, refused.interpreter) {
+        (Some(libc::ENOENT), false) => (Cause::MissingFile, format!("its command {file} was not found")),
+        (Some(libc::ENOENT), true) => (
+            Cause::MissingFile,
+            format!("its command could not be started: {file}, which is to run it, was not found"),
+        ),
+        (Some(libc::ENOTDIR), _) => (Cause::MissingFile, format!("its command {file} was not found")),
+        (Some(libc::EACCES | libc::EPERM), _) => (
+            Cause::Permission,
+            format!("its command {file} may not be executed"),
+        ),
+        _ => (
+            Cause::Failed,
+            format!("its command {file} could not be started: {said}"),
+        ),
+    };
+    Some(Finding {
+        cause,
+        grade: Grade::Proven,
+        sentence,
+        evidence: vec![observed(said, format!("execve of {file}"))],
     })
 }
 
@@ -38,10 +69,15 @@ pub(super) fn asked_to_stop(reading: &Reading) -> Option<Finding> {
     }
     let passed = |sent: &&SentSignal| sent.signal == signal && sent.why == SignalReason::PassedOn;
     let died = observed(how.clone(), "wait status");
+    // Whoever stops what has not moved for long may have had a reason that is not to be seen.
+    let grade = match still_at_the_end(reading).is_some() {
+        true => Grade::Likely,
+        false => Grade::Proven,
+    };
     match (facts.signals.iter().find(passed), exit) {
         (Some(sent), _) => Some(Finding {
             cause: Cause::Stopped,
-            grade: Grade::Proven,
+            grade,
             sentence: format!("it was asked to stop by {}, and did", signal_name(signal)),
             evidence: vec![
                 died,
@@ -53,7 +89,7 @@ pub(super) fn asked_to_stop(reading: &Reading) -> Option<Finding> {
         }),
         (None, Exit::Signal(_)) => Some(Finding {
             cause: Cause::Stopped,
-            grade: Grade::Proven,
+            grade,
             sentence: format!("{how}, which somebody sent to it"),
             evidence: vec![died],
         }),
@@ -80,7 +116,7 @@ impl Reading<'_> {
 /// A signal that its own code set off.
 pub(super) fn by_a_signal(reading: &Reading) -> Option<Finding> {
     let facts = &reading.case.facts;
-    let (signal, grade) = match facts.exit? {
+    let (signal, mut grade) = match facts.exit? {
         Exit::Signal(signal) => (signal, Grade::Proven),
         Exit::Code(code) if code > 128 => (code - 128, Grade::Likely),
         _ => return None,
@@ -122,10 +158,14 @@ pub(super) fn by_a_signal(reading: &Reading) -> Option<Finding> {
             Cause::SegmentationFault,
             "it touched memory that is not its own (SIGSEGV)",
         ),
-        libc::SIGBUS => (
-            Cause::SegmentationFault,
-            "it touched memory that could not be given to it (SIGBUS)",
-        ),
+        // A mapped file that was cut, a full /dev/shm that nobody saw, or the machine.
+        libc::SIGBUS => {
+            grade = grade.min(Grade::Likely);
+            (
+                Cause::SegmentationFault,
+                "it touched memory that could not be given to it (SIGBUS)",
+            )
+        }
         libc::SIGILL => (
             Cause::IllegalInstruction,
             "it came to an instruction that this processor does not know (SIGILL)",
@@ -155,18 +195,32 @@ pub(super) fn failed(reading: &Reading) -> Option<Finding> {
     }
     let status = observed(code.to_string(), "wait status");
     let Some(traceback) = &reading.traceback else {
-        let sentence = match code {
-            126 => "its command could not be executed (code 126)".into(),
-            127 => "its command was not found (code 127)".into(),
-            _ => format!("it ended with an error of its own, code {code}"),
+        let (cause, grade, sentence) = match code {
+            // By this a shell means a command that is not there, and says so; another program may mean anything by it.
+            127 if !reading.case.log.is_empty() => (
+                Cause::Failed,
+                Grade::Likely,
+                "it ended with code 127, which may mean that a command was not found".into(),
+            ),
+            127 => (
+                Cause::MissingFile,
+                Grade::Likely,
+                "a command of it was not found (code 127)".into(),
+            ),
+            126 => (
+                Cause::Failed,
+                Grade::Likely,
+                "a command of it could not be executed (code 126)".into(),
+            ),
+            _ => (
+                Cause::Failed,
+                Grade::Proven,
+                format!("it ended with an error of its own, code {code}"),
+            ),
         };
         return Some(Finding {
-            cause: if code == 127 {
-                Cause::MissingFile
-            } else {
-                Cause::Failed
-            },
-            grade: Grade::Proven,
+            cause,
+            grade,
             sentence,
             evidence: vec![status],
         });
@@ -177,7 +231,7 @@ pub(super) fn failed(reading: &Reading) -> Option<Finding> {
     });
     Some(Finding {
         cause: Cause::Failed,
-        grade: Grade::Proven,
+        grade: reading.grade_of(traceback),
         sentence: format!("it ended with {}: {message}{place}", traceback.exception),
         evidence: vec![
             observed(

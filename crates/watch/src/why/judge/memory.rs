@@ -2,17 +2,20 @@
 
 use tidegate_memory::format_bytes;
 
-use super::{Finding, Reading, observed, of_event, of_said};
+use super::{Finding, Reading, observed, of_event, of_said, rlimit};
 use crate::ended::{Exit, signal_name};
 use crate::why::cause::Cause;
-use crate::why::facts::{Counter, CounterKind, EndedChild, Scope};
+use crate::why::facts::{Case, Counter, CounterKind, EndedChild, Scope};
 use crate::why::log::{Constraint, KernelEvent, KernelKind, OomKill, Said};
+use crate::why::script::read_sources;
 use crate::why::verdict::{Evidence, Grade};
 
 /// The exit code of a shell whose command died of SIGKILL.
 const KILLED_BELOW: i32 = 128 + libc::SIGKILL;
 /// So much shared memory is more than a program has by itself.
 const SHARED: u64 = 1 << 20;
+/// Of the size of `/dev/shm`, this part of it in use is as good as all.
+const FULL: f64 = 0.9;
 /// Of a limit of the address space, this part is near it.
 const NEAR: f64 = 0.7;
 
@@ -252,21 +255,33 @@ pub(super) fn out_of_address_space(reading: &Reading) -> Option<Finding> {
     let said = reading
         .said
         .iter()
-        .rfind(|said| matches!(said.cause, Cause::MemoryError | Cause::BadAlloc) && !said.handled)?;
+        .rfind(|said| matches!(said.cause, Cause::MemoryError | Cause::BadAlloc) && !said.handled);
+    // The words of the C library for it are as good where they are the last.
+    let last = || {
+        let line = case.log.iter().rfind(|line| !line.text.trim().is_empty())?;
+        let words = line.text.contains("Cannot allocate memory");
+        words.then(|| observed(line.text.trim(), format!("log line {}", line.number)))
+    };
+    let words = said.map(of_said).or_else(last)?;
     if matches!(case.facts.exit, Some(Exit::Code(0))) {
         return None;
     }
+    let asked = said.and_then(|said| said.asked);
     let limits = case.facts.limits.iter();
-    let (name, limit) = limits
+    let seen = limits
         .filter(|(name, _)| name == "RLIMIT_AS" || name == "RLIMIT_DATA")
-        .filter_map(|(name, limit)| Some((name, (*limit)?)))
-        .min_by_key(|(_, limit)| *limit)?;
+        .filter_map(|(name, limit)| Some((name.as_str(), (*limit)?, "prlimit")))
+        .min_by_key(|(_, limit, _)| *limit);
+    // What ends within a moment has set its limit, and come to it, before it was first looked at.
+    let told =
+        || rlimit::of_address_space(&case.facts.command).map(|limit| ("RLIMIT_AS", limit, "its command"));
+    let (name, limit, source) = seen.or_else(told)?;
     let largest = case
         .processes
         .iter()
         .filter_map(|process| process.virtual_size)
         .max();
-    let needed = largest.unwrap_or(0).saturating_add(said.asked.unwrap_or(0));
+    let needed = largest.unwrap_or(0).saturating_add(asked.unwrap_or(0));
     let near = needed as f64 >= NEAR * limit as f64;
     // An allocation whose size is not known failed where the machine had more than the limit allows.
     let available = case
@@ -274,17 +289,20 @@ pub(super) fn out_of_address_space(reading: &Reading) -> Option<Finding> {
         .iter()
         .filter_map(|record| record.host_available)
         .max();
-    let tighter = said.asked.is_none() && available.is_some_and(|available| limit < available);
+    let tighter = asked.is_none() && available.is_some_and(|available| limit < available);
     (near || tighter).then(|| Finding {
         cause: Cause::AddressSpace,
-        grade: if near { Grade::Proven } else { Grade::Likely },
+        grade: match said {
+            Some(said) if near && seen.is_some() && !reading.doubted.contains(&said.number) => Grade::Proven,
+            _ => Grade::Likely,
+        },
         sentence: format!(
             "an allocation failed at the limit of its address space, {name} = {} (ulimit -v), not for want of memory",
             format_bytes(limit)
         ),
         evidence: vec![
-            of_said(said),
-            observed(format!("{name} {limit}"), "prlimit"),
+            words,
+            observed(format!("{name} {limit}"), source),
             observed(
                 largest.map_or("unavailable".into(), |bytes| format!("{} at the most", format_bytes(bytes))),
                 "its virtual size, /proc/PID/stat",
@@ -304,26 +322,58 @@ pub(super) fn out_of_shared_memory(reading: &Reading) -> Option<Finding> {
     let flight = || reading.case.flight.iter();
     let held = flight()
         .filter_map(|record| record.shared.max(record.cgroup_shared))
-        .max()?;
+        .max();
     let used = flight().filter_map(|record| record.shared_memory).max();
-    let size = facts
-        .shared_memory_size
-        .map_or("unavailable".into(), format_bytes);
-    (held >= SHARED).then(|| Finding {
+    let size = facts.shared_memory_size;
+    let full = used
+        .zip(size)
+        .is_some_and(|(used, size)| used as f64 >= FULL * size as f64);
+    // A few milliseconds fill a small /dev/shm, and it is empty again when its last process is gone.
+    let code = match held >= Some(SHARED) || full {
+        true => None,
+        false => Some(shares_memory(reading.case)?),
+    };
+    let size = size.map_or("unavailable".into(), format_bytes);
+    let mut evidence = vec![
+        observed("SIGBUS", "wait status"),
+        observed(
+            format!(
+                "{} of shared memory in its processes",
+                held.map_or("unavailable".into(), format_bytes)
+            ),
+            "flight recorder",
+        ),
+        observed(
+            format!("{} of {size}", used.map_or("unavailable".into(), format_bytes)),
+            "statvfs of its /dev/shm",
+        ),
+    ];
+    evidence.extend(code);
+    Some(Finding {
         cause: Cause::SharedMemory,
         grade: Grade::Likely,
         sentence: format!("a bus error while it used shared memory: /dev/shm, of {size}, was likely full"),
-        evidence: vec![
-            observed("SIGBUS", "wait status"),
-            observed(
-                format!("{} of shared memory in its processes", format_bytes(held)),
-                "flight recorder",
-            ),
-            observed(
-                format!("{} of {size}", used.map_or("unavailable".into(), format_bytes)),
-                "statvfs of its /dev/shm",
-            ),
-        ],
+        evidence,
+    })
+}
+
+/// A line of the program that makes shared memory, or leaves it to a library.
+fn shares_memory(case: &Case) -> Option<Evidence> {
+    const WORDS: [&str; 6] = [
+        "SharedMemory(",
+        "share_memory",
+        "/dev/shm",
+        "num_workers=",
+        "RawArray(",
+        "sharedctypes",
+    ];
+    read_sources(case).into_iter().find_map(|(file, text)| {
+        let makes = |line: &str| {
+            let code = line.trim_start();
+            !code.starts_with('#') && WORDS.iter().any(|word| code.contains(word))
+        };
+        let (number, line) = (1..).zip(text.lines()).find(|(_, line)| makes(line))?;
+        Some(observed(line.trim(), format!("{}:{number}", file.display())))
     })
 }
 

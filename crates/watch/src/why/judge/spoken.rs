@@ -163,7 +163,7 @@ pub(super) fn could_not_start(reading: &Reading) -> Option<Finding> {
     let refused = traceback.exception == "BlockingIOError" && traceback.message.contains("[Errno 11]");
     (refused && (forks || traceback.frames.iter().any(starts))).then(|| Finding {
         cause: Cause::Processes,
-        grade: Grade::Proven,
+        grade: reading.grade_of(traceback),
         sentence: "it could start no further process: there were too many".into(),
         evidence: vec![observed(
             format!("{}: {}", traceback.exception, traceback.message),
@@ -177,7 +177,7 @@ fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     match (letters.next(), letters.next()) {
         (Some(first), Some(second))
-            if first.is_uppercase() && second.is_lowercase() && is_plain(sentence) =>
+            if first.is_uppercase() && !second.is_uppercase() && is_plain(sentence) =>
         {
             first.to_lowercase().chain(sentence.chars().skip(1)).collect()
         }

@@ -215,6 +215,16 @@ pub(super) const ERRORS: &[Wording] = &[
         TYPES,
     ),
     wording(
+        &["Cannot cast ufunc '", "from dtype(", "with casting rule "],
+        TypeError,
+        TYPES,
+    ),
+    wording(
+        &["Cannot cast array data from dtype(", "according to the rule "],
+        TypeError,
+        TYPES,
+    ),
+    wording(
         &["DataFrame.dtypes for data must be int, float, bool or categor"],
         TypeError,
         "A column holds texts where numbers were expected",
@@ -309,6 +319,19 @@ pub(super) const ERRORS: &[Wording] = &[
     )
     .likely()
     .unless(&["'__main__'"]),
+    wording(
+        &["` was removed in the NumPy ", " release."],
+        LibraryVersion,
+        "NumPy no longer has what the program uses of it",
+    )
+    .anywhere(),
+    wording(
+        &["` was removed from the ", " namespace"],
+        LibraryVersion,
+        "A library no longer has what the program uses of it",
+    )
+    .likely()
+    .anywhere(),
     wording(&["VersionConflict: "], LibraryVersion, LIBRARY).anywhere(),
     // Files.
     wording(

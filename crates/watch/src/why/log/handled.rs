@@ -94,8 +94,22 @@ pub(super) fn says_so(text: &str, next: &str) -> bool {
     copes(text) || copes(next)
 }
 
+/// What may stand after the last words of a program: blank lines, what belongs to them, and the ends of those around it.
+pub(in crate::why) fn is_farewell(text: &str) -> bool {
+    let text = text.trim_end();
+    text.is_empty() || text.starts_with([' ', '\t', '|', '│', '╰']) || speaks_of_an_end(text)
+}
+
 /// Output of a program that does its work: not indented, and not about errors or endings.
 fn is_ordinary(text: &str) -> bool {
+    let drawn = text.starts_with([' ', '\t', '|', '│', '╭', '╰', '#', '*', '[', '-', '=', '+', '@']);
+    if text.is_empty() || (drawn && !is_progress(text)) {
+        return false;
+    }
+    !speaks_of_an_end(text)
+}
+
+fn speaks_of_an_end(text: &str) -> bool {
     const ENDINGS: [&str; 34] = [
         "error",
         "exception",
@@ -132,12 +146,8 @@ fn is_ordinary(text: &str) -> bool {
         "---",
         "restart",
     ];
-    let drawn = text.starts_with([' ', '\t', '|', '│', '╭', '╰', '#', '*', '[', '-', '=', '+', '@']);
-    if text.is_empty() || (drawn && !is_progress(text)) {
-        return false;
-    }
     let lower = text.to_ascii_lowercase();
-    !ENDINGS.iter().any(|word| lower.contains(word))
+    ENDINGS.iter().any(|word| lower.contains(word))
 }
 
 fn is_progress(text: &str) -> bool {

@@ -234,6 +234,13 @@ pub(super) const WORDINGS: &[Wording] = &[
         "The quota of disk space was used up",
     )
     .likely(),
+    // NumPy's `tofile` counts what it wrote, and does not say why it was not more.
+    wording(
+        &["OSError: ", " requested and ", " written"],
+        DiskFull,
+        "NumPy could not write an array to its end, as happens when a disk is full",
+    )
+    .likely(),
     wording(&["database or disk is full"], DiskFull, "A disk was full"),
     wording(
         &["[enforce fail at inline_container.cc", "unexpected pos "],

@@ -290,6 +290,24 @@ fn limits() {
             NONE,
         ),
         (
+            "OSError: 1000000 requested and 262016 written",
+            DiskFull,
+            Likely,
+            NONE,
+        ),
+        (
+            "numpy._core._exceptions._UFuncOutputCastingError: Cannot cast ufunc 'add' output from dtype('float64') to dtype('int64') with casting rule 'same_kind'",
+            TypeError,
+            Proven,
+            NONE,
+        ),
+        (
+            "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.",
+            LibraryVersion,
+            Proven,
+            NONE,
+        ),
+        (
             "RuntimeError: [enforce fail at inline_container.cc:274] . unexpected pos 4260986880 vs 4260986768",
             DiskFull,
             Likely,
