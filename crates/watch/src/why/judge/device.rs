@@ -8,7 +8,7 @@ use crate::ended::Exit;
 use crate::why::cause::Cause;
 use crate::why::devices::{device_source, of_device, slowed, was_used, xid_meaning};
 use crate::why::facts::{Counter, CounterKind, DeviceFault};
-use crate::why::log::{KernelKind, Said, xid_is_hardware};
+use crate::why::log::{KernelEvent, KernelKind, Said, xid_is_hardware};
 use crate::why::verdict::{Evidence, Grade, Standing};
 
 /// Errors that a program on the device does not survive; others may be none of its business.
@@ -29,6 +29,7 @@ pub(super) fn failing(reading: &Reading) -> Option<Finding> {
     let fault = of_this_run(reading).filter(hardware).last();
     let risen = |counter: &&Counter| counter.kind == CounterKind::DeviceErrors && counter.rise() > Some(0);
     let counter = facts.counters.iter().find(risen);
+    let is_hardware = |event: &&KernelEvent| matches!(event.kind, KernelKind::Device { hardware: true, .. });
     let sentence = match (fault, last_words) {
         (_, LastWords::OfOthers) => return None,
         (Some(fault), _) => format!(
@@ -36,16 +37,24 @@ pub(super) fn failing(reading: &Reading) -> Option<Finding> {
             meaning(fault),
             named(reading, fault.index)
         ),
-        // Without a word of the device, the errors are one of the machine's among others.
-        (None, LastWords::OfDevice) => format!("the GPU failed: {}", counter?.source),
+        // Without a word of the device, the errors are those of a machine that others use, too.
         (None, LastWords::None) => return None,
+        (None, LastWords::OfDevice) => match counter {
+            Some(counter) => format!(
+                "the GPU failed: it counted {} more errors that it could not correct",
+                counter.rise().unwrap_or(0)
+            ),
+            None => format!(
+                "the GPU failed: {}",
+                reading.of_this_run().find(is_hardware)?.text
+            ),
+        },
     };
     let known = fault.is_some_and(|fault| {
         fault.xid.is_none_or(|xid| FATAL.contains(&xid))
             && of_device(reading.case, fault.index).any(|record| record.memory_own > Some(0))
     });
-    let lines = reading.kernel.iter();
-    let lines = lines.filter(|event| matches!(event.kind, KernelKind::Device { hardware: true, .. }));
+    let lines = reading.kernel.iter().filter(is_hardware);
     let evidence = fault.map(|fault| of_fault(reading, fault)).into_iter();
     Some(Finding {
         cause: Cause::Hardware,

@@ -182,6 +182,24 @@ fn an_error_of_the_device_that_the_run_was_on_is_hardware() {
 }
 
 #[test]
+fn the_kernel_s_word_of_a_process_of_the_run_will_do() {
+    let line = |pid: i32| {
+        let mut case = case(CUDA_ERROR, Vec::new(), &[]);
+        case.facts.pid = Some(77);
+        case.facts.kernel.source = "/dev/kmsg".into();
+        let text = format!("NVRM: Xid (PCI:0000:44:00): 48, pid={pid}, Double Bit ECC Error");
+        case.facts.kernel.lines = vec![text];
+        case
+    };
+    let words = [
+        "the GPU failed: NVRM: Xid (PCI:0000:44:00): 48",
+        "[the kernel's log, /dev/kmsg]",
+    ];
+    check(&line(77), Cause::Hardware, Grade::Likely, &words);
+    assert_ne!(judge(&line(78)).cause, Cause::Hardware);
+}
+
+#[test]
 fn errors_of_programs_of_others_and_of_the_code_are_not() {
     let ours = || vec![look(0, 9 * GB, Some(8 * GB)), look(1, GB, Some(0))];
     let illegal = "RuntimeError: CUDA error: an illegal memory access was encountered";
