@@ -15,9 +15,13 @@ pub fn write_beside(path: &Path, bytes: &[u8]) -> Result<()> {
         file.sync_all()?;
         fs::rename(&beside, path)
     };
-    write().map_err(|source| Error::Io {
-        action: "write",
-        path: path.to_path_buf(),
-        source,
+    write().map_err(|source| {
+        // Half a file on a full disk helps nobody.
+        let _ = fs::remove_file(&beside);
+        Error::Io {
+            action: "write",
+            path: path.to_path_buf(),
+            source,
+        }
     })
 }

@@ -47,12 +47,15 @@ pub struct Thrashing {
 
 /// Below this many faults a second a disk keeps up: one takes from 0.1 ms to 10 ms.
 const MANY_FAULTS: f64 = 100.0;
+/// From here on most of the time goes into faults, however fast the disk: each takes 0.1 ms at the least.
+const STORM: f64 = 3_000.0;
 const HIGH_PRESSURE: f32 = 20.0;
 const LITTLE_COMPUTED: f64 = 0.5;
 const LEAST_THRASHING_MS: u64 = 5_000;
 
 /// The longest time in which a run mostly waited for its pages. Many faults alone are a file that is read through a mapping,
-/// so waiting has to be seen, too: by the pressure that the kernel tells, else by swap in use and little computed.
+/// so waiting has to be seen, too: by the pressure that the kernel tells, or by swap in use and little computed or a storm of
+/// faults.
 pub fn thrashing(case: &Case) -> Option<Thrashing> {
     let seconds = seconds(case);
     let is_waiting = |span: &&(&FlightRecord, &FlightRecord)| waits(span.0, span.1);
@@ -81,15 +84,22 @@ pub fn thrashing(case: &Case) -> Option<Thrashing> {
         .counters
         .iter()
         .find(|counter| counter.kind == CounterKind::SwappedIn);
+    let faults = rise(first.major_faults, last.major_faults)?;
+    let swapped_in = swapped_in.and_then(|counter| counter.rise());
+    let waited = pressures.iter().any(|percent| *percent >= HIGH_PRESSURE);
+    // Pages that did not come from swap came from files, which are read like that.
+    if !waited && swapped_in.is_some_and(|pages| pages < faults / 2) {
+        return None;
+    }
     Some(Thrashing {
         from_ms: first.time_ms,
         to_ms: last.time_ms,
-        faults: rise(first.major_faults, last.major_faults)? as f64 / passed * 1e3,
+        faults: faults as f64 / passed * 1e3,
         pressure_full: (!pressures.is_empty())
             .then(|| pressures.iter().sum::<f32>() / pressures.len() as f32),
         computed: rise(first.cpu_ms, last.cpu_ms)? as f64 / passed,
         swap: last.swap.or(last.cgroup_swap),
-        swapped_in: swapped_in.and_then(|counter| counter.rise()),
+        swapped_in,
     })
 }
 
@@ -102,7 +112,9 @@ fn waits(before: &FlightRecord, after: &FlightRecord) -> bool {
         Some(percent) => percent >= HIGH_PRESSURE,
         None => is_swapped && computed <= LITTLE_COMPUTED,
     };
-    faults >= MANY_FAULTS && waits
+    // The pressure may be that of the whole machine, in which others go on, and a fast disk makes faults look like work.
+    let storms = is_swapped && faults >= STORM;
+    (faults >= MANY_FAULTS && waits) || storms
 }
 
 impl Thrashing {

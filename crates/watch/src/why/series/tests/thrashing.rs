@@ -3,7 +3,7 @@
 use tidegate_runs::FlightRecord;
 
 use super::super::thrashing::thrashing;
-use crate::why::Case;
+use crate::why::{Case, Counter, CounterKind, Scope};
 
 /// A minute of looks, ten a second. `change` is given each one, and how long ago it came to a standstill.
 fn minute(change: impl Fn(&mut FlightRecord, u64)) -> Case {
@@ -25,6 +25,26 @@ fn minute(change: impl Fn(&mut FlightRecord, u64)) -> Case {
         case.flight.push(record);
     }
     case
+}
+
+#[test]
+fn pages_of_files_make_no_storm() {
+    let read_from_swap = |pages: u64| {
+        let mut case = minute(|record, since| {
+            record.major_faults = Some(since * 8);
+            record.swap = Some(1_000_000);
+        });
+        case.facts.counters.push(Counter {
+            kind: CounterKind::SwappedIn,
+            scope: Scope::Host,
+            source: "/proc/vmstat pswpin".into(),
+            before: Some(5),
+            after: Some(5 + pages),
+        });
+        thrashing(&case)
+    };
+    assert!(read_from_swap(320_000).is_some());
+    assert_eq!(read_from_swap(100), None);
 }
 
 #[test]
@@ -53,5 +73,11 @@ fn thrashing_is_many_faults_and_waiting() {
         None,
         "waits, but not for its pages"
     );
+    assert_eq!(
+        thrash(Some(9.0), 2_000_000_000, 60, 800),
+        None,
+        "some of it is swapped out"
+    );
+    assert!(thrash(Some(9.0), 2_000_000_000, 60, 8_000).is_some(), "a storm");
     assert_eq!(thrashing(&Case::default()), None);
 }
