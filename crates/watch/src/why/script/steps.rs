@@ -80,6 +80,23 @@ impl Scripts {
         })
     }
 
+    /// Whether a line does nothing but wait: `time.sleep(1)`, `await asyncio.sleep(1)`, `thread.join()`.
+    pub(in crate::why) fn waits(&self, frame: &Frame) -> bool {
+        const WAITS: [&str; 6] = ["acquire", "join", "poll", "select", "sleep", "wait"];
+        let statement = self.at(frame).map(|(_, statement)| statement);
+        let Some(mut node) = statement.filter(|node| node.kind() == "expression_statement") else {
+            return false;
+        };
+        while let Some(inner) = node
+            .child(0)
+            .filter(|_| node.is(&["expression_statement", "await"]))
+        {
+            node = inner;
+        }
+        let is_bare = |call: Node<'_>| !positional(call).into_iter().any(|value| value.kind() == "call");
+        node.kind() == "call" && called(node).is_some_and(|name| WAITS.contains(&name)) && is_bare(node)
+    }
+
     /// Where the innermost loop around a place keeps what it makes, if that is one line and not the place itself.
     pub(in crate::why) fn kept_beside(&self, frame: &Frame) -> Option<Frame> {
         let (_, statement) = self.at(frame)?;
@@ -308,6 +325,27 @@ mod tests {
             ..at(2)
         };
         assert_eq!(scripts.step(&elsewhere), None);
+    }
+
+    #[test]
+    fn lines_that_only_wait_are_known() {
+        let waits = |line: &str| scripts(line).waits(&at(1));
+        for line in [
+            "time.sleep(0.1)",
+            "sleep(rate * 2)",
+            "await asyncio.sleep(1)",
+            "thread.join()",
+        ] {
+            assert!(waits(line), "{line}");
+        }
+        for line in [
+            "kept.append(time.sleep(1))",
+            "time.sleep(load())",
+            "text = ','.join(words)",
+            "x = 1",
+        ] {
+            assert!(!waits(line), "{line}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Whose code a frame is, and at which line of the user's a process stands.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tidegate_runs::{Frame, StackSample, Stacks, ThreadStack};
 
@@ -24,6 +24,8 @@ pub(super) struct Code<'a> {
     scripts: &'a Scripts,
     /// Lines that were never seen in a stack, numbered on from those that were.
     unseen: Vec<Frame>,
+    /// Frames of the user's at lines that only wait.
+    waiting: HashSet<u32>,
     /// For a frame of the user's that a loop runs: the line of that loop that keeps what it makes.
     beside: HashMap<u32, u32>,
 }
@@ -57,16 +59,22 @@ impl<'a> Code<'a> {
             owners: owners.collect(),
             scripts,
             unseen: Vec::new(),
+            waiting: HashSet::new(),
             beside: HashMap::new(),
         };
-        code.find_beside();
+        code.find_waiting();
         code
     }
 
-    fn find_beside(&mut self) {
+    fn find_waiting(&mut self) {
         for (number, frame) in (0..).zip(&self.stacks.frames) {
-            let is_users = self.owners[number as usize] == Owner::User;
-            let Some(kept) = is_users.then(|| self.scripts.kept_beside(frame)).flatten() else {
+            if self.owners[number as usize] != Owner::User {
+                continue;
+            }
+            if self.scripts.waits(frame) {
+                self.waiting.insert(number);
+            }
+            let Some(kept) = self.scripts.kept_beside(frame) else {
                 continue;
             };
             let mut all = self.stacks.frames.iter().chain(&self.unseen);
@@ -93,7 +101,7 @@ impl<'a> Code<'a> {
             .iter()
             .filter(|thread| !thread.frames.is_empty())
             .collect();
-        let chosen = |wanted: fn(&ThreadStack) -> bool| -> Option<Vec<&'a ThreadStack>> {
+        let chosen = |wanted: &dyn Fn(&ThreadStack) -> bool| -> Option<Vec<&'a ThreadStack>> {
             let threads = threads.iter().copied();
             let chosen: Vec<_> = threads
                 .filter(|thread| wanted(thread) && self.is_users(thread))
@@ -101,15 +109,14 @@ impl<'a> Code<'a> {
             (!chosen.is_empty()).then_some(chosen)
         };
         let any = |wanted: fn(&&ThreadStack) -> bool| Some(vec![threads.iter().copied().find(wanted)?]);
+        // Whoever has slept enough and waits for a processor counts as running, but still stands where it slept.
+        let sleeps = |thread: &ThreadStack| self.waiting.contains(&thread.frames[0]);
+        let is_main = |thread: &ThreadStack| thread.name.as_deref() == Some("MainThread");
         let (threads, active) = None
-            .or_else(|| Some((chosen(|thread| thread.gil)?, true)))
-            .or_else(|| Some((chosen(|thread| thread.active)?, true)))
-            .or_else(|| {
-                Some((
-                    chosen(|thread| thread.name.as_deref() == Some("MainThread"))?,
-                    false,
-                ))
-            })
+            .or_else(|| Some((chosen(&|thread| thread.gil && !sleeps(thread))?, true)))
+            .or_else(|| Some((chosen(&|thread| thread.active && !sleeps(thread))?, true)))
+            .or_else(|| Some((chosen(&|thread| thread.gil || thread.active)?, false)))
+            .or_else(|| Some((chosen(&is_main)?, false)))
             .or_else(|| Some((any(|thread| thread.gil || thread.active)?, true)))
             .or_else(|| Some((any(|_| true)?, false)))?;
         let spot = |thread: &&ThreadStack| {

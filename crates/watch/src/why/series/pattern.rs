@@ -15,6 +15,7 @@ use super::page_cache::{FilePages, file_pages};
 use super::samples::{Point, held, limit, living};
 use super::shape::{Swing, span, swings, width_of_noise};
 use super::words::{length, size};
+use crate::ended::Exit;
 use crate::why::{Case, Pattern, PatternKind, Scripts};
 
 /// Fewer points have no shape.
@@ -181,7 +182,10 @@ fn leak(case: &Case, points: &[Point], ways: &[Swing], rise: &Rise) -> Pattern {
         sentence: String::new(),
         rate: Some(rise.rate),
     };
-    let end = points.last().map_or(0.0, |point| point.bytes);
+    // Between the last look and the end it may have come far.
+    let is_dead = matches!(case.facts.exit, Some(Exit::Signal(_)));
+    let peak = case.facts.peak.filter(|_| is_dead).unwrap_or(0) as f64;
+    let end = points.last().map_or(0.0, |point| point.bytes).max(peak);
     match (limit(case), time_to_line(case, &pattern)) {
         (Some(limit), _) if end >= limit as f64 * 0.95 => {
             sentence += &format!(", up to the line of {}", size(limit as f64));

@@ -181,7 +181,7 @@ fn held_at(process: &Process<'_>, time_ms: u64) -> f64 {
 }
 
 fn moments(case: &Case, end_ms: u64) -> Vec<Moment> {
-    let mut moments = oom_kills(case);
+    let (mut moments, named) = oom_kills(case);
     let signals = case.facts.signals.iter().map(|sent| Moment {
         time_ms: sent.time_ms,
         kind: MomentKind::Signal,
@@ -193,18 +193,21 @@ fn moments(case: &Case, end_ms: u64) -> Vec<Moment> {
         .iter()
         .map(|record| (record.pid, record.name.as_str()))
         .collect();
-    let children = case.facts.ended_children.iter().filter_map(|child| {
-        let how = match child.exit? {
-            Exit::Code(0) => return None,
-            exit => told(exit),
-        };
-        let name = names.get(&child.pid).copied().unwrap_or(&child.name);
-        Some(Moment {
-            time_ms: child.time_ms,
-            kind: MomentKind::ChildDeath,
-            text: format!("{name} {} ended: {how}", child.pid),
-        })
-    });
+    let ended = case.facts.ended_children.iter();
+    let children = ended
+        .filter(|child| !named.contains(&child.pid))
+        .filter_map(|child| {
+            let how = match child.exit? {
+                Exit::Code(0) => return None,
+                exit => told(exit),
+            };
+            let name = names.get(&child.pid).copied().unwrap_or(&child.name);
+            Some(Moment {
+                time_ms: child.time_ms,
+                kind: MomentKind::ChildDeath,
+                text: format!("{name} {} ended: {how}", child.pid),
+            })
+        });
     moments.extend(last_of(children.collect()));
     // A death that was noticed after the end did not come after it.
     let is_death = |moment: &&mut Moment| moment.kind != MomentKind::Signal;
@@ -221,21 +224,37 @@ fn last_of(mut moments: Vec<Moment>) -> Vec<Moment> {
     moments
 }
 
-fn oom_kills(case: &Case) -> Vec<Moment> {
-    let mut before = None;
-    let mut moments = Vec::new();
+/// Kills by the kernel, and the processes that they name: the largest that ended between two looks at the counter.
+fn oom_kills(case: &Case) -> (Vec<Moment>, Vec<i32>) {
+    /// An end is noticed so much later.
+    const LATE_MS: u64 = 500;
+    let mut before: Option<(u64, u64)> = None;
+    let (mut moments, mut named) = (Vec::new(), Vec::new());
     for record in &case.flight {
         let Some(kills) = record.oom_kills else { continue };
-        if before.is_some_and(|before| kills > before) {
+        if let Some((from_ms, _)) = before.filter(|(_, before)| kills > *before) {
+            let ended = case.facts.ended_children.iter().filter(|child| {
+                (from_ms..=record.time_ms + LATE_MS).contains(&child.time_ms)
+                    && matches!(
+                        child.exit,
+                        None | Some(Exit::Unknown | Exit::Signal(libc::SIGKILL))
+                    )
+                    && !named.contains(&child.pid)
+            });
+            let victim = ended.max_by_key(|child| child.resident);
+            let who = victim.map_or("a process".to_string(), |child| {
+                format!("{} {}", child.name, child.pid)
+            });
+            named.extend(victim.map(|child| child.pid));
             moments.push(Moment {
                 time_ms: record.time_ms,
                 kind: MomentKind::OomKill,
-                text: "the kernel killed a process for want of memory".to_string(),
+                text: format!("the kernel killed {who} for want of memory"),
             });
         }
-        before = Some(kills);
+        before = Some((record.time_ms, kills));
     }
-    last_of(moments)
+    (last_of(moments), named)
 }
 
 fn end(case: &Case, end_ms: u64) -> Moment {

@@ -330,3 +330,17 @@ fn what_comes_and_goes_between_two_looks_is_not_called_steady() {
         "memory went up and down between 20 MB and 100 MB for 4.7 s, faster than it was looked at",
     );
 }
+
+#[test]
+fn a_leak_that_was_killed_between_two_looks_came_up_to_the_line() {
+    let mut case = flight((0..40).map(|place| 20 + place * 4));
+    case.facts.limit = Some(200 * MB);
+    case.facts.peak = Some(199 * MB);
+    case.facts.exit = Some(crate::ended::Exit::Signal(libc::SIGKILL));
+    check(
+        "killed",
+        &case,
+        PatternKind::Leak,
+        "memory grew by 40 MB a second for 3.9 s and gave nothing back, up to the line of 200 MB",
+    );
+}

@@ -108,10 +108,19 @@ fn growth_between_two_waits_belongs_to_the_line_that_keeps() {
     let append = "import time\nwhile True:\n    data.append(bytearray(1 << 20))\n    time.sleep(0.01)\n";
     check("beside a sleep", append, "wait train.py:4:<module>", 3);
     check(
-        "a line that runs is taken at its word",
+        "it has slept and waits for a processor",
         append,
-        "gil train.py:4:<module>",
-        4,
+        "run train.py:4:<module>",
+        3,
+    );
+    check(
+        "a line that runs is taken at its word",
+        "while True:
+    data.append(load())
+    train(data)
+",
+        "gil train.py:3:<module>",
+        3,
     );
     check("no source", "", "wait train.py:4:<module>", 4);
     check(

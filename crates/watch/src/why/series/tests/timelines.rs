@@ -138,8 +138,7 @@ const TRAINING: &str = r"
           █ python3 4242, at most 1.48 GB   ▒ python3 4243, at most 1.2 GB
           ▓ python3 4244, at most 774 MB   ░ python3 4245, at most 682 MB
           · others, at most 182 MB
-          † 0:27 python3 4245 ended: SIGKILL
-          ! 0:27 the kernel killed a process for want of memory
+          ! 0:27 the kernel killed python3 4245 for want of memory
           ▲ 0:38 SIGUSR1 near the line   ✕ 0:41 SIGKILL
 ";
 
