@@ -441,6 +441,8 @@ impl<'a> Attend<'a> {
             terminal.give_back();
         }
 
+        // One that was over before anybody looked still has its limits until it is waited for.
+        self.limits.look(std::iter::once(self.child.pid));
         let (exit, max_resident) = self.child.reap();
         let queue = self.queue;
         let final_record = self.sampler.last_look(self.confinement.group());

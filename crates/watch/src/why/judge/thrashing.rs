@@ -9,6 +9,9 @@ use crate::why::verdict::Grade;
 /// It was still so shortly before the end; a signal takes a while to be heard by a job whose pages are gone.
 const UP_TO_THE_END_MS: u64 = 10_000;
 
+/// The share of the time, in percent, that makes waiting certain.
+const WAITED: f32 = 50.0;
+
 pub(super) fn waited_for_pages(reading: &Reading) -> Option<Finding> {
     let facts = &reading.case.facts;
     // It was ended, and did not end by itself.
@@ -21,7 +24,8 @@ pub(super) fn waited_for_pages(reading: &Reading) -> Option<Finding> {
     if !ended || found.to_ms + UP_TO_THE_END_MS < facts.duration_ms? {
         return None;
     }
-    let swapped = found.swap > Some(0) && found.swapped_in > Some(0);
+    // Faults alone may be quick; that it waited shows only where the kernel measured it.
+    let waited = found.pressure_full >= Some(WAITED);
     let mut evidence = vec![found.evidence()];
     evidence.extend(found.swapped_in.map(|pages| {
         observed(
@@ -31,8 +35,8 @@ pub(super) fn waited_for_pages(reading: &Reading) -> Option<Finding> {
     }));
     Some(Finding {
         cause: Cause::Thrashing,
-        grade: if swapped { Grade::Proven } else { Grade::Likely },
-        sentence: format!("{} when it was ended", sentence(&found)),
+        grade: if waited { Grade::Proven } else { Grade::Likely },
+        sentence: format!("{}, when it was ended", sentence(&found)),
         evidence,
     })
 }
@@ -49,5 +53,8 @@ fn sentence(found: &Thrashing) -> String {
         Some(1..) => "swapped pages",
         _ => "pages that the kernel had taken from it",
     };
-    format!("it had spent {seconds:.0} s waiting for {which}")
+    format!(
+        "it had been busy with {which} for {seconds:.0} s, {:.0} of them a second",
+        found.faults
+    )
 }
