@@ -16,7 +16,8 @@
 In C, C++ and Rust the lines begin with `//`. The first line that is none of these ends the header.
 
 Limits of the process itself are set inside of `tidegate run`: as, nofile, cpu (seconds). What a container limits is set
-around it, and needs root: shm and disk (the size of /dev/shm, of a folder `disk`), pids.
+around it, and needs root: shm and disk (the size of /dev/shm, of a folder `disk`), pids, swapped (memory beyond which
+pages go to a swap file).
 """
 
 import re
@@ -25,7 +26,7 @@ from pathlib import Path
 
 KEYS = ("cause", "grade", "memory", "pattern", "line", "needs", "limit", "after", "exit", "near-miss of")
 INSIDE = ("as", "nofile", "cpu")
-AROUND = ("shm", "disk", "pids")
+AROUND = ("shm", "disk", "pids", "swapped")
 PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn")
 COMPILED = (".c", ".cpp", ".rs")
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from header import AROUND
+
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")).resolve()
 WORK = TARGET / "corpus"
@@ -51,7 +53,7 @@ def watch(binary, command, folder, memory=None, limits=None, after=None, python=
     """Runs a command to its end and asks why it ended."""
     limits = limits or {}
     inside = [f"--{key}={limits[key]}:" for key in ("as", "nofile", "cpu") if key in limits]
-    around = [f"{key}={limits[key]}" for key in ("shm", "disk", "pids") if key in limits]
+    around = [f"{key}={limits[key]}" for key in AROUND if key in limits]
     whole = [str(binary), "run", *(["--memory", memory] if memory else []), "--"]
     whole += ["prlimit", *inside, *command] if inside else command
     if around:

@@ -16,7 +16,7 @@ use crate::header::{After, Program};
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Limits of the process itself, and limits of a container around it.
 const INSIDE: [&str; 3] = ["as", "nofile", "cpu"];
-const AROUND: [&str; 3] = ["shm", "disk", "pids"];
+const AROUND: [&str; 4] = ["shm", "disk", "pids", "swapped"];
 
 /// What became of a program.
 #[derive(Debug)]
