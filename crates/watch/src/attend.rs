@@ -35,8 +35,9 @@ const OVER_LINE_GRACE: Duration = Duration::from_secs(5);
 const FAR_OVER: u64 = 4;
 /// The first looks at a job are this far apart.
 const YOUNG: Duration = Duration::from_millis(2);
-/// What Ctrl-C is on its way to a terminal.
+/// What Ctrl-C and Ctrl-Z are on their way to a terminal.
 const CTRL_C: u8 = 3;
+const CTRL_Z: u8 = 26;
 /// How long a killed worker has to go.
 const AFTER_KILL: Duration = Duration::from_secs(10);
 /// Looking may take at most this share of the time (1/50) while memory moves, and this one while nothing does; it is at
@@ -78,6 +79,8 @@ pub(crate) struct Attend<'a> {
     before_kill: Option<i32>,
     near: bool,
     passes_through: bool,
+    /// Ctrl-Z was typed.
+    suspends: bool,
     /// Whether the job has said something since the last look.
     spoke: bool,
     facts: Facts,
@@ -132,6 +135,7 @@ impl<'a> Attend<'a> {
             before_kill: job.before_kill,
             near: false,
             passes_through: job.output == Output::Through,
+            suspends: false,
             spoke: false,
             facts: parts.facts,
             counters: parts.counters,
@@ -177,6 +181,9 @@ impl<'a> Attend<'a> {
             let until = self.story.kill_at.map_or(next_sample, |at| at.min(next_sample));
             let wait = until.saturating_duration_since(Instant::now()).min(TICK);
             self.wait(wait, true);
+            if std::mem::take(&mut self.suspends) {
+                self.suspend_if_it_would_be();
+            }
         }
         self.see_out()
     }
@@ -200,7 +207,7 @@ impl<'a> Attend<'a> {
             Source::Input if line.bytes.contains(&CTRL_C) => {
                 self.note_signal(libc::SIGINT, SignalReason::PassedOn);
             }
-            Source::Input => {}
+            Source::Input => self.suspends |= line.bytes.contains(&CTRL_Z),
             Source::Output(stream) if self.passes_through => {
                 let queue = self.queue;
                 let text = plain(line.bytes);
@@ -370,12 +377,15 @@ impl<'a> Attend<'a> {
         match (came.signal, &mut self.child.terminal) {
             (libc::SIGWINCH, Some(terminal)) => terminal.follow_size(),
             (libc::SIGWINCH, None) => self.child.signal(libc::SIGWINCH, true),
-            (libc::SIGCONT, _) => self.child.signal(libc::SIGCONT, true),
-            (libc::SIGTSTP, _) => {
-                self.child.signal(libc::SIGTSTP, true);
-                // SAFETY: stops this process, until somebody continues it.
-                unsafe { libc::raise(libc::SIGSTOP) };
+            (libc::SIGCONT, terminal) => {
+                if let Some(terminal) = terminal {
+                    terminal.take_over();
+                    self.pipes.listen(terminal.is_ours());
+                }
+                self.child.signal(libc::SIGCONT, true);
             }
+            (libc::SIGTSTP, None) => self.suspend(libc::SIGTSTP),
+            (libc::SIGTSTP, Some(_)) => self.suspend(libc::SIGSTOP),
             (signal, _) => {
                 for _ in 0..came.times {
                     self.child.signal(signal, came.typed);
@@ -383,6 +393,28 @@ impl<'a> Attend<'a> {
                 }
             }
         }
+    }
+
+    /// Ctrl-Z reaches the job by its own terminal, where the kernel stops nobody: whoever could continue it is outside.
+    fn suspend_if_it_would_be(&mut self) {
+        let group = self.child.pid;
+        let terminal = self.child.terminal.as_ref();
+        if terminal.is_some_and(|terminal| terminal.makes_signals_for(group))
+            && !self.child.minds_suspension()
+        {
+            self.suspend(libc::SIGSTOP);
+        }
+    }
+
+    /// Stops the job, and then this process, until somebody continues it.
+    fn suspend(&mut self, signal: i32) {
+        self.child.signal(signal, true);
+        if let Some(terminal) = &mut self.child.terminal {
+            terminal.give_back();
+        }
+        self.pipes.listen(false);
+        // SAFETY: stops this process. Whoever continues it sends SIGCONT, which is passed on like any other signal.
+        unsafe { libc::raise(libc::SIGSTOP) };
     }
 
     fn note_signal(&mut self, signal: i32, why: SignalReason) {

@@ -223,6 +223,17 @@ impl Child {
         unsafe { libc::kill(if group { -self.pid } else { self.pid }, signal) };
     }
 
+    /// Whether the job has its own mind about being stopped by Ctrl-Z: it ignores the signal, or catches it.
+    pub(crate) fn minds_suspension(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let bit = 1u64 << (libc::SIGTSTP - 1);
+        status
+            .lines()
+            .filter_map(|line| line.strip_prefix("SigIgn:").or(line.strip_prefix("SigCgt:")))
+            .filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .any(|mask| mask & bit != 0)
+    }
+
     /// Asks the worker to save and end; one that was stopped is woken to hear it.
     pub(crate) fn terminate(&self) {
         // SAFETY: the child has not been waited for, so the number is still its own.

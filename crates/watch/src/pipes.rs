@@ -9,6 +9,7 @@ use tidegate_runs::Stream;
 
 use crate::child::Child;
 use crate::job::{Job, Output};
+use crate::terminal::Terminal;
 use crate::through::Through;
 use crate::wire::{Line, Lines};
 
@@ -35,6 +36,8 @@ struct Pipe {
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
     pipes: Vec<Pipe>,
+    /// Whether what is typed is for us to read.
+    listens: bool,
     buffer: Vec<u8>,
 }
 
@@ -75,8 +78,14 @@ impl Pipes {
         }
         Pipes {
             pipes,
+            listens: child.terminal.as_ref().is_some_and(Terminal::is_ours),
             buffer: vec![0; BUFFER],
         }
+    }
+
+    /// From now on reads what is typed, or leaves it to others.
+    pub(crate) fn listen(&mut self, listens: bool) {
+        self.listens = listens;
     }
 
     /// Whether the job may still say something.
@@ -102,6 +111,8 @@ impl Pipes {
     ) {
         let of_pipe = |pipe: &Pipe| match &pipe.through {
             Some(through) if through.is_waiting() => polled(through.to, libc::POLLOUT),
+            // Passed over by the kernel.
+            _ if pipe.source == Source::Input && !self.listens => polled(-1, 0),
             _ => polled(pipe.file.as_raw_fd(), libc::POLLIN),
         };
         let mut fds: Vec<libc::pollfd> = self.pipes.iter().map(of_pipe).collect();

@@ -68,8 +68,7 @@ impl Terminal {
     /// From now on, what is typed goes to the job as it is. Only where we are the ones typed to: a job in the
     /// background must not touch the terminal.
     pub(crate) fn take_over(&mut self) {
-        if !self.streams[0] || !in_foreground() {
-            self.streams[0] = false;
+        if !self.streams[0] || self.is_ours() || !in_foreground() {
             return;
         }
         let Ok(before) = settings(0) else { return };
@@ -81,6 +80,20 @@ impl Terminal {
                 self.before = Some(before);
             }
         }
+    }
+
+    /// Whether what is typed is for us to pass on.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Whether the job's terminal makes signals of what is typed, for `group`. A job that draws its own screen may have
+    /// switched that off; a shell gives the terminal to others.
+    pub(crate) fn makes_signals_for(&self, group: i32) -> bool {
+        let ours = self.ours.as_raw_fd();
+        // SAFETY: only asks who is in the foreground of a terminal that we own an end of.
+        let in_foreground = unsafe { libc::tcgetpgrp(ours) };
+        settings(ours).is_ok_and(|settings| settings.c_lflag & libc::ISIG != 0) && in_foreground == group
     }
 
     /// The window has another size now.

@@ -191,12 +191,37 @@ fn a_terminal_stays_a_terminal() {
     };
     until(&mut screen, "33 91");
     until(&mut screen, "all");
+    // Ctrl-Z stops both, and whoever continues us continues the job.
+    screen.write_all(&[26]).unwrap();
+    let pid = child.id().cast_signed();
+    wait_until("it is stopped", || state(pid) == Some('T'));
+    wait_until("its job is, too", || child_of(pid).and_then(state) == Some('T'));
+    // SAFETY: our own child.
+    unsafe { libc::kill(pid, libc::SIGCONT) };
+    wait_until("it goes on", || {
+        state(pid) != Some('T') && child_of(pid).and_then(state) != Some('T')
+    });
     screen.write_all(b"ada\r").unwrap();
     until(&mut screen, "hello ada");
     screen.write_all(&[3]).unwrap();
     until(&mut screen, "more: tidegate why");
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
     assert_eq!(cause(&place), "proven stopped");
+}
+
+/// As `ps` shows it: T is stopped.
+fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// The first child of any thread of a process.
+fn child_of(pid: i32) -> Option<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    threads.flatten().find_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    })
 }
 
 /// Our end and the other end of a new terminal of this size.
