@@ -183,7 +183,7 @@ impl Pipe {
     }
 }
 
-fn polled(fd: RawFd, events: libc::c_short) -> libc::pollfd {
+pub(crate) fn polled(fd: RawFd, events: libc::c_short) -> libc::pollfd {
     libc::pollfd {
         fd,
         events,

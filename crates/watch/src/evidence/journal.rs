@@ -1,12 +1,22 @@
 //! The journal of systemd: what the kernel said where its own log may not be read, and what the watchers of memory did.
 
-use std::io::{BufRead, BufReader, Read};
+use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::pipes::polled;
 
 /// How long the journal has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// More of a line, or of what it complains about, tells nothing.
+const MOST_LINE: usize = 4096;
+const MOST_COMPLAINT: usize = 4096;
+
+/// What it prints for want of anything else.
+const NOTHING: &[u8] = b"-- No entries --";
 
 /// The watchers that end processes before the kernel has to.
 const WATCHERS: [&str; 3] = ["systemd-oomd", "earlyoom", "nohang"];
@@ -52,36 +62,34 @@ pub(crate) fn journal(
         std::io::ErrorKind::NotFound => "there is no journalctl".to_owned(),
         _ => format!("journalctl: {error}"),
     })?;
-    let (Some(out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
+    let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("journalctl has no output".into());
     };
-    let pid = child.id().cast_signed();
-    let (done, timed_out) = std::sync::mpsc::channel::<()>();
-    let watch = std::thread::spawn(move || {
-        let late = timed_out.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
-        if late {
-            // SAFETY: the child is waited for only after this thread has ended, so the number is its own.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-        late
-    });
-    let mut lines = std::collections::VecDeque::new();
+    let mut lines = VecDeque::new();
     let mut heard = 0_u64;
-    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-        heard += 1;
-        let line = String::from_utf8_lossy(&line);
-        if wanted(&line) {
-            lines.push_back(line.into_owned());
-            if lines.len() > most {
-                lines.pop_front();
+    let mut complaint = Vec::new();
+    let late = !listen(&out, &err, |said| match said {
+        Said::Line(NOTHING) => {}
+        Said::Line(line) => {
+            heard += 1;
+            let line = String::from_utf8_lossy(line);
+            if wanted(&line) {
+                lines.push_back(line.into_owned());
+                if lines.len() > most {
+                    lines.pop_front();
+                }
             }
         }
+        Said::Complaint(bytes) => {
+            complaint.extend_from_slice(bytes);
+            complaint.truncate(MOST_COMPLAINT);
+        }
+    });
+    if late {
+        let _ = child.kill();
     }
-    let mut complaint = String::new();
-    let _ = err.by_ref().take(4096).read_to_string(&mut complaint);
-    drop(done);
-    let late = watch.join().unwrap_or(false);
     let failed = !child.wait().is_ok_and(|status| status.success());
+    let complaint = String::from_utf8_lossy(&complaint);
     let complaint = complaint.lines().find(|line| !line.trim().is_empty());
     match complaint {
         _ if late => Err(format!("journalctl said nothing for {} s", PATIENCE.as_secs())),
@@ -92,16 +100,68 @@ pub(crate) fn journal(
     }
 }
 
+enum Said<'b> {
+    Line(&'b [u8]),
+    Complaint(&'b [u8]),
+}
+
+/// Reads both until they end; `false` where that takes too long. Without a thread: a job that ended because there were too
+/// many of them is explained, too.
+fn listen(out: &ChildStdout, err: &ChildStderr, mut heard: impl FnMut(Said<'_>)) -> bool {
+    let give_up = Instant::now() + PATIENCE;
+    let mut fds = [out.as_raw_fd(), err.as_raw_fd()].map(|fd| polled(fd, libc::POLLIN));
+    let mut buffer = [0u8; 16 * 1024];
+    let mut line: Vec<u8> = Vec::new();
+    // One that is over is passed over.
+    while fds.iter().any(|fd| fd.fd >= 0) {
+        let left = give_up.saturating_duration_since(Instant::now());
+        let timeout = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: the array has the given length and lives through the call.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
+        if left.is_zero() || ready == 0 {
+            return false;
+        }
+        for (i, fd) in fds.iter_mut().enumerate().filter(|(_, fd)| fd.revents != 0) {
+            // SAFETY: reads at most the length of the buffer, from a pipe that is open here.
+            let read = unsafe { libc::read(fd.fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+            let Ok(read @ 1..) = usize::try_from(read) else {
+                fd.fd = -1;
+                continue;
+            };
+            if i == 1 {
+                heard(Said::Complaint(&buffer[..read]));
+                continue;
+            }
+            for piece in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
+                let (text, ends) = piece
+                    .strip_suffix(b"\n")
+                    .map_or((piece, false), |text| (text, true));
+                let room = MOST_LINE.saturating_sub(line.len());
+                line.extend_from_slice(&text[..text.len().min(room)]);
+                if ends {
+                    heard(Said::Line(&line));
+                    line.clear();
+                }
+            }
+        }
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn ask(script: &str, question: Question) -> Result<Vec<String>, String> {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("journalctl");
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Written by another process: a file that somebody has open for writing cannot be run, and whoever is forked by
+        // another test has all that we have.
+        let written = Command::new("sh")
+            .args(["-c", "printf '%s' \"$1\" > \"$0\" && chmod +x \"$0\""])
+            .args([program.as_os_str(), format!("#!/bin/sh\n{script}\n").as_ref()])
+            .status();
+        assert!(written.unwrap().success());
         journal(&program, question, 2, |line| line.contains("oom"))
     }
 
@@ -137,6 +197,8 @@ mod tests {
         let hidden = "echo 'No journal files were opened due to insufficient permissions.' >&2; exit 0";
         let why = "No journal files were opened due to insufficient permissions.";
         assert_eq!(ask(hidden, ALL).unwrap_err(), why);
+        let none = "echo 'No journal files were found.' >&2; echo '-- No entries --'";
+        assert_eq!(ask(none, ALL).unwrap_err(), "No journal files were found.");
         assert_eq!(ask("exit 3", ALL).unwrap_err(), "journalctl failed");
         let missing = journal(Path::new("/nowhere/journalctl"), ALL, 2, |_| true);
         assert_eq!(missing.unwrap_err(), "there is no journalctl");

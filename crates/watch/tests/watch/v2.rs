@@ -3,8 +3,8 @@
 //! This process has one cgroup, whatever the files say, so these cases run one after the other.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -318,8 +318,12 @@ fn manager(folder: &Path, unknown: &str) -> UserManager {
          while [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n",
         folder.join("called").display()
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // By another process: what somebody has open for writing cannot be run, and a fork of another test has it open.
+    let written = Command::new("sh")
+        .args(["-c", "printf '%s' \"$1\" > \"$0\" && chmod +x \"$0\""])
+        .args([program.as_os_str(), script.as_ref()])
+        .status();
+    assert!(written.unwrap().success());
     UserManager { systemd_run: program }
 }
 
