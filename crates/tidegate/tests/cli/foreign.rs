@@ -76,7 +76,7 @@ fn a_command_that_is_not_there_ends_as_in_a_shell() {
 fn it_dies_of_the_same_signal() {
     let place = Place::new();
     let mut child = place
-        .command_of(&["run", "--", "sh", "-c", "kill -SEGV $$"])
+        .command_of(["run", "--", "sh", "-c", "kill -SEGV $$"])
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
@@ -87,7 +87,7 @@ fn it_dies_of_the_same_signal() {
 /// Starts a command and waits until it says so.
 fn started(place: &Place, script: &str) -> Child {
     let mut child = place
-        .command_of(&["run", "--", "sh", "-c", script])
+        .command_of(["run", "--", "sh", "-c", script])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -161,7 +161,7 @@ fn a_terminal_stays_a_terminal() {
     let place = Place::new();
     let (ours, theirs) = terminal(91, 33);
     let script = "stty size; test -t 0 && test -t 1 && test -t 2 && echo all; read name; echo hello $name; exec sleep 100";
-    let mut command = place.command_of(&["run", "--", "sh", "-c", script]);
+    let mut command = place.command_of(["run", "--", "sh", "-c", script]);
     let end = || Stdio::from(theirs.try_clone().unwrap());
     command.stdin(end()).stdout(end()).stderr(end());
     // SAFETY: between fork and exec, both are allowed: a session of its own, with this terminal.
@@ -274,7 +274,7 @@ const GROWS: &str = "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done";
 fn a_job_that_outgrows_its_line_is_killed_by_the_kernel_and_proven_so() {
     let place = Place::new();
     let mut child = place
-        .command_of(&["run", "--memory", "64MB", "--", "sh", "-c", GROWS])
+        .command_of(["run", "--memory", "64MB", "--", "sh", "-c", GROWS])
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
