@@ -114,7 +114,7 @@ fn judge(program: &Program, seen: &Watched, findings: &mut Findings) {
     let (cause, grade) = (text(&seen.verdict["cause"]), text(&seen.verdict["grade"]));
     // The kernel killed a child, and then the parent before the child's memory was back.
     let parent_too = is_true("child_oom") && seen.run["oom_kills"].as_u64() > Some(1) && seen.exit == KILLED;
-    if !is_true(&cause) && !(parent_too && cause == "cgroup_oom") {
+    if !(is_true(&cause) || parent_too && cause == "cgroup_oom") {
         let sentence = text(&seen.verdict["sentence"]);
         let wrong = format!(
             "{name}: {cause} ({grade}), not {}: {sentence}",
