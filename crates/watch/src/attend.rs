@@ -503,6 +503,7 @@ impl<'a> Attend<'a> {
                 .crashes(&kernel, self.facts.command.first().map(Path::new)),
             kernel,
             exit: Some(ended.exit),
+            failure: ended.failed.clone(),
             duration_ms: Some(time_ms),
             containment: ended.containment.clone(),
             peak: ended.peak,

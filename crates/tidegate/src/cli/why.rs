@@ -122,7 +122,12 @@ fn head(text: &str) {
 /// What ran, when and for how long.
 fn about(explanation: &Explanation) -> String {
     let facts = &explanation.case.facts;
-    let command = facts.command.join(" ");
+    // Of a run of ours, as it was typed, and not how its worker was called.
+    let typed = explanation.run.as_ref().map(|run| &run.command);
+    let command = typed
+        .filter(|command| !command.is_empty())
+        .unwrap_or(&facts.command)
+        .join(" ");
     let mut parts = Vec::new();
     if let Some(run) = &explanation.run {
         parts.push(format!("run {}", run.label()));

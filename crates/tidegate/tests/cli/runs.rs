@@ -314,3 +314,26 @@ fn a_reader_that_goes_away_is_no_error() {
         );
     }
 }
+
+/// A run of ours is explained by what its worker said.
+#[test]
+fn why_a_training_failed_is_told_in_its_own_words() {
+    let place = Place::with("x,y\n1,2\n2,oops\n");
+    let answer = place.run("train data.csv --target y --task regression --memory 64MB");
+    assert_ne!(answer.code, Some(0), "{}", answer.stderr);
+    let verdict = place.json("why")["verdict"].clone();
+    assert_eq!(
+        (verdict["grade"].as_str(), verdict["cause"].as_str()),
+        (Some("proven"), Some("failed")),
+        "{verdict}"
+    );
+    assert!(
+        verdict["sentence"].as_str().unwrap().contains("oops"),
+        "{verdict}"
+    );
+    let text = place.ok("why").stdout;
+    assert!(
+        text.contains("train data.csv --target y") && !text.contains("--events-fd"),
+        "{text}"
+    );
+}

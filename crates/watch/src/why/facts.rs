@@ -7,6 +7,7 @@ use tidegate_runs::{DeviceRecord, FlightRecord, ProcessRecord, Stacks, Stream};
 
 use super::verdict::{Evidence, Standing};
 use crate::ended::{Exit, OverLine};
+use crate::event::Failure;
 
 /// What only the supervisor could see, and only then: it writes it down at the end (`facts.json`). Of a job that was not
 /// run under Tidegate most of it is not there.
@@ -23,6 +24,8 @@ pub struct Facts {
     /// `None` where it is not known.
     pub exit: Option<Exit>,
     pub duration_ms: Option<u64>,
+    /// What a worker of ours said of its failure.
+    pub failure: Option<Failure>,
     /// Where nobody was left to see the end: what was found later.
     pub lost: Option<String>,
     /// The line, and how it was held: `cgroup v1`, `watched: …`.

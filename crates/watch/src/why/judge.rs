@@ -57,6 +57,7 @@ const RULES: &[Rule] = &[
     memory::killed_otherwise,
     spoken::at_its_time_limit,
     ends::asked_to_stop,
+    ends::told_by_the_worker,
     memory::out_of_address_space,
     memory::out_of_shared_memory,
     spoken::could_not_start,

@@ -7,6 +7,14 @@ use super::{Case, Cause, Remedy};
 /// What to change outside of the code: limits, options, the command itself.
 pub fn general_remedies(case: &Case, cause: Cause) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = Vec::new();
+    let hint = case
+        .facts
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.hint.as_ref());
+    if let Some(hint) = hint.filter(|_| cause == Cause::Failed) {
+        remedies.push(remedy(hint, None, "The worker itself says so."));
+    }
     remedies.extend(more_memory(case, cause));
     remedies.extend(fewer_workers(case, cause));
     let runs_python = !case.stacks.samples.is_empty();

@@ -185,6 +185,24 @@ pub(super) fn by_a_signal(reading: &Reading) -> Option<Finding> {
     })
 }
 
+/// A worker of ours says itself what it failed of.
+pub(super) fn told_by_the_worker(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    let failure = facts.failure.as_ref()?;
+    let Some(Exit::Code(code @ 1..)) = facts.exit else {
+        return None;
+    };
+    Some(Finding {
+        cause: Cause::Failed,
+        grade: Grade::Proven,
+        sentence: format!("it failed: {}", failure.message),
+        evidence: vec![
+            observed(&failure.message, "its last event"),
+            observed(code.to_string(), "wait status"),
+        ],
+    })
+}
+
 /// An end with an error that is none of the others, told by its own words where it has any.
 pub(super) fn failed(reading: &Reading) -> Option<Finding> {
     let Some(Exit::Code(code)) = reading.case.facts.exit else {
