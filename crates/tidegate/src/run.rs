@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tidegate_memory::{Amount, Budget, resolve};
 use tidegate_runs::{NewRun, Run};
-use tidegate_watch::why::Verdict;
+use tidegate_watch::why::{SignalReason, Verdict};
 use tidegate_watch::{
     Devices, Ended, Exit, Job, OnSignal, Output, RecordedRun, Update, boot_id, supervise, this_process,
 };
@@ -40,6 +40,9 @@ pub struct Ran {
     pub verdict: Verdict,
     #[serde(skip)]
     pub ended: Ended,
+    /// A signal to stop was passed on to it.
+    #[serde(skip)]
+    pub stopped: bool,
 }
 
 impl Ran {
@@ -66,19 +69,32 @@ pub fn run(
         .memory
         .map(|memory| resolve(&session.host, Some(memory)))
         .transpose()?;
+    // SAFETY: asks for a position, which a pipe or a terminal has not.
+    let input_start = unsafe { libc::lseek(0, 0, libc::SEEK_CUR) };
     let mut first: Option<String> = None;
     let mut attempt = 1;
     loop {
         let scale = 0.5f64.powi(attempt as i32 - 1);
         let family = first.clone().map(|first| (first, attempt));
         let ran = once(session, command, budget.as_ref(), family, scale, watch)?;
-        if !ran.verdict.cause.is_memory() || attempt > command.retry {
+        if attempt > command.retry || !died_of_memory(&ran) {
             return Ok(ran);
+        }
+        // Each attempt reads its input from where the first one did. Of a pipe it gets what is left.
+        if input_start >= 0 {
+            // SAFETY: moves the position of our own standard input, which the command had.
+            unsafe { libc::lseek(0, input_start, libc::SEEK_SET) };
         }
         first.get_or_insert_with(|| ran.run.id.clone());
         attempt += 1;
         again(&ran, scale / 2.0);
     }
+}
+
+/// Whether it failed for want of memory, and nobody asked it to stop.
+fn died_of_memory(ran: &Ran) -> bool {
+    let failed = ran.exit() != Exit::Code(0);
+    failed && !ran.stopped && ran.verdict.cause.is_memory()
 }
 
 fn once(
@@ -123,10 +139,16 @@ fn once(
     }
     let ended = supervise(&session.host, job, watch)?;
     let run = session.store.get(&run.id)?;
-    let verdict = judge_and_keep(session, &run)?.verdict;
+    let explanation = judge_and_keep(session, &run)?;
+    let stops = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+    let signals = &explanation.case.facts.signals;
+    let stopped = signals
+        .iter()
+        .any(|sent| sent.why == SignalReason::PassedOn && stops.contains(&sent.signal));
     Ok(Ran {
         run: session.store.get(&run.id)?,
-        verdict,
+        verdict: explanation.verdict,
         ended,
+        stopped,
     })
 }

@@ -1,15 +1,16 @@
 //! The thread that attends the worker: reads what it says, looks at its memory, passes signals on, and
 //! sees it out. It waits for nobody without a bound.
 
+mod line;
+mod see_out;
+
 use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tidegate_memory::Host;
-use tidegate_runs::FlightRecord;
 
 use crate::child::Child;
-use crate::confine::{Confinement, Group};
+use crate::confine::Confinement;
 use crate::devices::DeviceWatch;
 use crate::ended::{Ended, Exit, OverLine, signal_name};
 use crate::event::{Done, Event, Failure, WIRE_VERSION};
@@ -19,7 +20,7 @@ use crate::pipes::{Pipes, Source};
 use crate::plain::plain;
 use crate::queue::{Item, Queue};
 use crate::recorder::Recorder;
-use crate::sampler::{Look, NEAR, Sampler};
+use crate::sampler::{Look, Sampler};
 use crate::signals::{Came, Signals};
 use crate::stacks::StackWatch;
 use crate::why::{EndedChild, Facts, SentSignal, SignalReason};
@@ -27,17 +28,13 @@ use crate::wire::Line;
 
 /// The longest wait between two checks of clocks, signals and the caller.
 const TICK: Duration = Duration::from_millis(100);
-/// How long output may still come after the worker is over, from processes that it left behind.
-const DRAIN: Duration = Duration::from_millis(300);
-/// How long a watched worker over the line has to save before it is killed: it is still growing.
-const OVER_LINE_GRACE: Duration = Duration::from_secs(5);
-/// A watched worker that is being stopped and grows beyond the line by this part of it gets no more time.
-const FAR_OVER: u64 = 4;
 /// The first looks at a job are this far apart.
 const YOUNG: Duration = Duration::from_millis(2);
 /// What Ctrl-C and Ctrl-Z are on their way to a terminal.
 const CTRL_C: u8 = 3;
 const CTRL_Z: u8 = 26;
+/// Signals that are remembered one by one.
+const MOST_SIGNALS: usize = 50;
 /// How long a killed worker has to go.
 const AFTER_KILL: Duration = Duration::from_secs(10);
 /// Looking may take at most this share of the time (1/50) while memory moves, and this one while nothing does; it is at
@@ -45,6 +42,15 @@ const AFTER_KILL: Duration = Duration::from_secs(10);
 const SAMPLE_COST: u32 = 50;
 const SAMPLE_COST_STILL: u32 = 300;
 const SAMPLE_SLOWEST: Duration = Duration::from_secs(2);
+
+/// What a wait is ended by, beside something to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heeds {
+    /// Signals, and the end of the worker. It stays over once it is: then it would be no wait at all.
+    All,
+    Signals,
+    Nothing,
+}
 
 /// What has become of the worker so far.
 #[derive(Default)]
@@ -180,7 +186,7 @@ impl<'a> Attend<'a> {
             }
             let until = self.story.kill_at.map_or(next_sample, |at| at.min(next_sample));
             let wait = until.saturating_duration_since(Instant::now()).min(TICK);
-            self.wait(wait, true);
+            self.wait(wait, Heeds::All);
             if std::mem::take(&mut self.suspends) {
                 self.suspend_if_it_would_be();
             }
@@ -189,15 +195,19 @@ impl<'a> Attend<'a> {
     }
 
     /// Waits until something can be read, and reads it.
-    fn wait(&mut self, timeout: Duration, worker_runs: bool) {
+    fn wait(&mut self, timeout: Duration, heeds: Heeds) {
         let mut others = Vec::new();
-        if worker_runs {
+        if heeds != Heeds::Nothing {
             others.push(self.signals.wake_fd().as_raw_fd());
+        }
+        if heeds == Heeds::All {
             others.extend(self.child.pidfd.as_ref().map(AsRawFd::as_raw_fd));
         }
         let mut pipes = std::mem::take(&mut self.pipes);
         pipes.wait(&others, timeout, |source, line| self.heard(source, line));
         self.pipes = pipes;
+        let queue = self.queue;
+        self.recorder.flush(|text| queue.push(Item::warning(text)));
     }
 
     fn heard(&mut self, source: Source, line: &Line<'_>) {
@@ -307,42 +317,7 @@ impl<'a> Attend<'a> {
             self.facts.notebooks = found.to_vec();
             self.recorder.facts(&self.facts, trouble);
         }
-        if self.confinement.group().is_some() {
-            return;
-        }
-        let Some(over) = self.sampler.over_line(&record) else {
-            return;
-        };
-        if self.story.stopped_by.is_none() {
-            self.story.over_line = Some(over);
-            queue.push(Item::OverLine(over));
-            self.stop(StopReason::OverLine, self.grace.min(OVER_LINE_GRACE));
-        } else if over.used - over.limit > over.limit / FAR_OVER {
-            // It was asked to stop and grows on: the machine comes before its last words.
-            self.kill();
-        }
-    }
-
-    /// Says when most of the line is taken, and lets the job save if it was asked for.
-    fn look_at_the_line(&mut self, record: &FlightRecord) {
-        let Some(limit) = self.limit else { return };
-        let group = self.confinement.group();
-        let all = record.cgroup_usage.or(record.proportional).or(record.resident);
-        let Some(used) = all.filter(|used| *used as f64 >= NEAR * limit as f64) else {
-            self.near = false;
-            return;
-        };
-        // Of a cgroup, pages that are only cached do not count: the kernel takes them back first.
-        let used = group.and_then(Group::held).unwrap_or(used);
-        if self.near || (used as f64) < NEAR * limit as f64 {
-            return;
-        }
-        self.near = true;
-        self.queue.push(Item::NearLine { used, limit });
-        if let Some(signal) = self.before_kill.take() {
-            self.child.signal(signal, false);
-            self.note_signal(signal, SignalReason::NearLine);
-        }
+        self.hold_to_the_line(&record);
     }
 
     fn check_signals(&mut self) {
@@ -419,7 +394,12 @@ impl<'a> Attend<'a> {
 
     fn note_signal(&mut self, signal: i32, why: SignalReason) {
         let time_ms = self.sampler.time_ms();
-        self.facts.signals.push(SentSignal { time_ms, signal, why });
+        let signals = &mut self.facts.signals;
+        // The first ones and the last ones tell most.
+        if signals.len() >= MOST_SIGNALS {
+            signals.remove(MOST_SIGNALS / 2);
+        }
+        signals.push(SentSignal { time_ms, signal, why });
     }
 
     /// Asks the worker to end, and remembers when patience does.
@@ -441,115 +421,6 @@ impl<'a> Attend<'a> {
             if let Some(group) = self.confinement.group() {
                 group.kill();
             }
-        }
-    }
-
-    /// The worker is over: hear its last words, end what it left behind, read the counters, clean up.
-    fn see_out(mut self) -> Ended {
-        let patience = Instant::now() + DRAIN;
-        while self.pipes.is_open() && Instant::now() < patience {
-            self.wait(patience.saturating_duration_since(Instant::now()), false);
-        }
-        // Whoever reads our own output may be slow: the job would have waited for them.
-        while self.pipes.is_waiting() && self.signals.take().is_empty() {
-            self.wait(TICK, true);
-        }
-        // Before the status is taken: until then the numbers cannot belong to anyone else.
-        self.child.kill_group();
-        if let Some(group) = self.confinement.group() {
-            group.kill();
-        }
-        for pid in self.sampler.left_over() {
-            // SAFETY: kill has no memory effects; the start time says that it is a process we saw.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-        // What was in the pipes when their last writers were killed.
-        for _ in 0..16 {
-            self.wait(Duration::ZERO, false);
-        }
-        let mut pipes = std::mem::take(&mut self.pipes);
-        pipes.finish(|source, line| self.heard(source, line));
-        if let Some(terminal) = &mut self.child.terminal {
-            terminal.give_back();
-        }
-
-        // One that was over before anybody looked still has its limits until it is waited for.
-        self.limits.look(std::iter::once(self.child.pid));
-        let (exit, max_resident) = self.child.reap();
-        let queue = self.queue;
-        let final_record = self.sampler.last_look(self.confinement.group());
-        self.recorder
-            .keep(&final_record, |text| queue.push(Item::warning(text)));
-        let ended = self.account(exit, max_resident);
-        let facts = self.facts(&ended);
-        self.recorder
-            .facts(&facts, |text| queue.push(Item::warning(text)));
-        if let Some(trouble) = self.confinement.remove() {
-            self.warn(trouble);
-        }
-        ended
-    }
-
-    /// What was seen, with what is only known now.
-    fn facts(&mut self, ended: &Ended) -> Facts {
-        let time_ms = self.sampler.time_ms();
-        self.stillness.moved(time_ms, &self.sampler.family.ended);
-        let kernel = std::mem::take(&mut self.kernel).end(ended.exit == Exit::Code(0));
-        let devices = self.devices.end();
-        let counters = std::mem::take(&mut self.counters).after(self.host);
-        Facts {
-            crashes: self
-                .modules
-                .crashes(&kernel, self.facts.command.first().map(Path::new)),
-            kernel,
-            exit: Some(ended.exit),
-            failure: ended.failed.clone(),
-            duration_ms: Some(time_ms),
-            containment: ended.containment.clone(),
-            peak: ended.peak,
-            peak_source: ended.peak_source.map(str::to_owned),
-            over_line: ended.over_line,
-            limits: std::mem::take(&mut self.limits).tightest(),
-            shared_memory_size: self.sampler.shared_memory_size,
-            counters: [counters, devices.counters].concat(),
-            device_faults: devices.faults,
-            devices_unavailable: devices.unavailable,
-            ended_children: std::mem::take(&mut self.sampler.family.ended),
-            stalls: std::mem::take(&mut self.stillness.stalls),
-            ..std::mem::take(&mut self.facts)
-        }
-    }
-
-    fn account(&mut self, exit: Exit, max_resident: Option<u64>) -> Ended {
-        // Below our own size the kernel's figure is that of the fork, not of the worker.
-        let above_floor = max_resident.filter(|&bytes| self.resident_floor.is_none_or(|floor| bytes > floor));
-        let (resident_peak, resident_source) = match above_floor {
-            Some(bytes) => (Some(bytes), "ru_maxrss"),
-            None => (self.sampler.peak_resident, "VmHWM"),
-        };
-        let group = self.confinement.group();
-        let (peak, peak_source) = match group.and_then(|group| group.peak()) {
-            Some(bytes) => (Some(bytes), Some("cgroup peak")),
-            None => (resident_peak, resident_peak.map(|_| resident_source)),
-        };
-        let story = std::mem::take(&mut self.story);
-        Ended {
-            exit,
-            peak,
-            peak_source,
-            resident_peak,
-            oom_kills: group.and_then(|group| group.oom_kills()),
-            limit: self.limit,
-            containment: self.confinement.describe(),
-            stopped_by: story.stopped_by,
-            killed_by_us: story.killed_at.is_some(),
-            over_line: story.over_line,
-            stopped: story.stopped,
-            failed: story.failed,
-            done: story.done,
-            speaks: self.speaks,
-            last: self.sampler.last,
-            duration: self.sampler.elapsed(),
         }
     }
 }

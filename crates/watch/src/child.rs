@@ -24,6 +24,8 @@ pub(crate) struct Child {
     pub(crate) err: Option<OwnedFd>,
     /// Where it has a terminal because we have one.
     pub(crate) terminal: Option<Terminal>,
+    /// Output and errors come through one pipe.
+    pub(crate) is_one_stream: bool,
     /// Why it did not get into its cgroup.
     pub(crate) join_error: Option<io::Error>,
 }
@@ -56,6 +58,14 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
     };
     if job.output != Output::Inherit {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    // What goes to the same place keeps its order only in one pipe.
+    let mut both = None;
+    if job.output == Output::Through && terminal.is_none() && is_same(1, 2) {
+        let (read, write) = pipe(false).map_err(os("make a pipe"))?;
+        let write_too = write.try_clone().map_err(os("make a pipe"))?;
+        command.stdout(Stdio::from(write)).stderr(Stdio::from(write_too));
+        both = Some(read);
     }
     if let Some(terminal) = &terminal
         && let Some(theirs) = &terminal.theirs
@@ -99,7 +109,8 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
         terminal.take_over();
     }
     let pid = spawned.id().cast_signed();
-    let out = spawned.stdout.take().map(OwnedFd::from);
+    let is_one = both.is_some();
+    let out = both.or_else(|| spawned.stdout.take().map(OwnedFd::from));
     let err = spawned.stderr.take().map(OwnedFd::from);
     for output in [&out, &err].into_iter().flatten() {
         // A blocking pipe would still be read only when poll says that there is something.
@@ -113,6 +124,7 @@ pub(crate) fn spawn(job: &Job<'_>, procs: Option<&File>) -> Result<Child> {
         err,
         terminal,
         join_error: read_errno(&joined),
+        is_one_stream: is_one,
     })
 }
 
@@ -226,12 +238,9 @@ impl Child {
     /// Whether the job has its own mind about being stopped by Ctrl-Z: it ignores the signal, or catches it.
     pub(crate) fn minds_suspension(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
-        let bit = 1u64 << (libc::SIGTSTP - 1);
-        status
-            .lines()
-            .filter_map(|line| line.strip_prefix("SigIgn:").or(line.strip_prefix("SigCgt:")))
-            .filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .any(|mask| mask & bit != 0)
+        ["SigIgn:", "SigCgt:"]
+            .iter()
+            .any(|mask| has_signal(&status, mask, libc::SIGTSTP))
     }
 
     /// Asks the worker to save and end; one that was stopped is woken to hear it.
@@ -251,6 +260,26 @@ impl Child {
             libc::kill(self.pid, libc::SIGKILL);
         }
     }
+}
+
+/// Whether a mask of `/proc/PID/status` has this signal.
+pub(crate) fn has_signal(status: &str, mask: &str, signal: i32) -> bool {
+    let mut masks = status.lines().filter_map(|line| line.strip_prefix(mask));
+    let mask = masks
+        .next()
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+/// Whether both are the same file, pipe or socket.
+fn is_same(one: RawFd, other: RawFd) -> bool {
+    let of = |fd| {
+        // SAFETY: all-zero bytes are a valid stat, which the call fills.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: fills a local structure.
+        (unsafe { libc::fstat(fd, &mut stat) } == 0).then_some((stat.st_dev, stat.st_ino))
+    };
+    of(one).is_some() && of(one) == of(other)
 }
 
 /// A pipe that children do not inherit.

@@ -95,6 +95,13 @@ impl Recorder {
             .map_err(trouble);
     }
 
+    /// Writes the lines that have come.
+    pub(crate) fn flush(&mut self, mut trouble: impl FnMut(String)) {
+        if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
+            trouble(describe(&error));
+        }
+    }
+
     pub(crate) fn log(&mut self, stream: Stream, line: &[u8], mut trouble: impl FnMut(String)) {
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.line(stream, line)) {
             trouble(describe(&error));

@@ -1,5 +1,6 @@
 //! Looking at a job's memory: often, cheaply, and with all its processes.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use tidegate_memory::{
@@ -99,6 +100,16 @@ impl<'a> Sampler<'a> {
         if closely {
             self.closely_at = Some(Instant::now());
         }
+        // A cgroup does not list the dead, and one that died before it was seen may be what its parent waits for.
+        let dead = match (closely, group) {
+            (true, Some(_)) => process_tree(self.host, self.pid),
+            _ => Vec::new(),
+        };
+        let known: HashSet<i32> = pids.iter().copied().collect();
+        let pids: Vec<i32> = pids
+            .into_iter()
+            .chain(dead.into_iter().filter(|pid| !known.contains(pid)))
+            .collect();
         let time_ms = self.time_ms();
         let held = self.family.look(self.host, &pids, closely, time_ms);
         let record = self.fill(&held, group, closely);

@@ -21,6 +21,11 @@ pub(crate) const PASSED_ON: &[libc::c_int] = &[
     libc::SIGWINCH,
     libc::SIGTSTP,
     libc::SIGCONT,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
 ];
 /// One more than the largest of them.
 const NUMBERS: usize = 32;

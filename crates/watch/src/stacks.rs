@@ -167,7 +167,10 @@ impl Looker<'_> {
         let mut next_try = QUIET;
         for &(pid, start_time) in living {
             let process = self.known.entry((pid, start_time)).or_insert_with(|| Process {
-                spy: Spy::after(Duration::ZERO),
+                spy: Spy::Not {
+                    next: Instant::now(),
+                    pause: AGAIN_FIRST,
+                },
                 held: 0,
                 looked: None,
                 holds: 0,

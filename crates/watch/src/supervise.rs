@@ -227,10 +227,11 @@ fn facts_at_start(job: &Job<'_>, child: &Child, confinement: &Confinement) -> Fa
         limit: job.limit_bytes,
         containment: confinement.describe(),
         // Where errors go to a terminal, both are recorded as one.
-        streams_apart: child
-            .terminal
-            .as_ref()
-            .is_none_or(|terminal| !terminal.streams[2]),
+        streams_apart: !child.is_one_stream
+            && child
+                .terminal
+                .as_ref()
+                .is_none_or(|terminal| !terminal.streams[2]),
         limits: limits(child.pid),
         ..Facts::default()
     }

@@ -66,9 +66,9 @@ impl Terminal {
     }
 
     /// From now on, what is typed goes to the job as it is. Only where we are the ones typed to: a job in the
-    /// background must not touch the terminal.
+    /// background must not touch the terminal, and one in the middle of a pipeline leaves it to the end of that.
     pub(crate) fn take_over(&mut self) {
-        if !self.streams[0] || self.is_ours() || !in_foreground() {
+        if !(self.streams[0] && self.streams[1]) || self.is_ours() || !in_foreground() {
             return;
         }
         let Ok(before) = settings(0) else { return };

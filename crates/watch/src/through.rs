@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-/// So much can be written without waiting once `poll` has said that anything can.
+/// So much can be written to a pipe without waiting once `poll` has said that anything can.
 const AT_ONCE: usize = 4096;
 
 /// Where bytes go, and those that are still to be written.
@@ -13,6 +13,8 @@ pub(crate) struct Through {
     pub(crate) to: RawFd,
     waiting: Vec<u8>,
     written: usize,
+    /// A file makes nobody wait, however much is written.
+    at_once: usize,
     pub(crate) closed: bool,
 }
 
@@ -22,6 +24,7 @@ impl Through {
             to,
             waiting: Vec::new(),
             written: 0,
+            at_once: if is_file(to) { usize::MAX } else { AT_ONCE },
             closed: false,
         }
     }
@@ -41,7 +44,7 @@ impl Through {
     pub(crate) fn write(&mut self) {
         while self.is_waiting() && can_write(self.to) {
             let part = &self.waiting[self.written..];
-            let part = &part[..part.len().min(AT_ONCE)];
+            let part = &part[..part.len().min(self.at_once)];
             // SAFETY: writes from a buffer of the given length to a descriptor that stays open.
             let wrote = unsafe { libc::write(self.to, part.as_ptr().cast(), part.len()) };
             match usize::try_from(wrote) {
@@ -59,6 +62,13 @@ impl Through {
             self.written = 0;
         }
     }
+}
+
+fn is_file(fd: RawFd) -> bool {
+    // SAFETY: all-zero bytes are a valid stat, which the call fills.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: fills a local structure.
+    (unsafe { libc::fstat(fd, &mut stat) } == 0) && stat.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
 fn can_write(fd: RawFd) -> bool {

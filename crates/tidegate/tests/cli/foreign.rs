@@ -324,31 +324,6 @@ fn a_job_that_died_of_memory_is_tried_again_with_less() {
     assert_eq!(first["verdict"]["cause"], "cgroup_oom");
 }
 
-/// Near the line the command gets the signal that it asked for, once, and can save.
-#[test]
-fn near_the_line_a_job_can_save() {
-    let place = Place::new();
-    // Grows to about 60 MB, slowly enough to be seen, and stays there.
-    let script = "trap 'echo saved; exit 5' USR1; x=$(head -c 28000000 /dev/zero | tr '\\0' a); y=$x; \
-                  i=0; while [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done";
-    let answer = place.run_words(&[
-        "run",
-        "--memory",
-        "60MB",
-        "--before-kill",
-        "USR1",
-        "--",
-        "bash",
-        "-c",
-        script,
-    ]);
-    match answer.code {
-        Some(5) => assert!(answer.stderr.contains("near the line"), "{}", answer.stderr),
-        // The shell took another amount than thought: it was killed, or never came near.
-        code => eprintln!("skipped: ended with {code:?}\n{}", answer.stderr),
-    }
-}
-
 /// A log and an exit status of a job that ran elsewhere.
 #[test]
 fn a_job_of_elsewhere_is_explained_by_what_is_left() {

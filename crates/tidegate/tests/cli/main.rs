@@ -4,6 +4,7 @@
 mod help;
 mod redact;
 mod tables;
+mod through;
 mod training;
 
 mod boost;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_watch::{Exit, StopReason};
+use tidegate_watch::{Exit, OnSignal, StopReason};
 
 use crate::help::{foreign, run};
 
@@ -124,4 +124,24 @@ fn a_limit_that_no_program_fits_in_is_an_honest_end() {
         Ok(_) => println!("skipped: {}", heard.containment),
         Err(error) => assert!(matches!(error, tidegate_watch::Error::Spawn { .. }), "{error}"),
     }
+}
+
+/// The first process is a shell that only waits; the one that could save has the grace that was asked for.
+#[test]
+fn at_the_line_everybody_gets_the_time_to_save() {
+    let dir = tempfile::tempdir().unwrap();
+    let saved = dir.path().join("saved");
+    let grow = format!(
+        "trap 'sleep 6; echo yes > {}; exit 5' TERM; x=$(head -c 1000000 /dev/zero | tr '\\0' x); \
+         while [ ${{#y}} -lt 14000000 ]; do y=$y$x; sleep 0.02; done; while :; do sleep 0.05; done",
+        saved.display()
+    );
+    let mut job = foreign(&format!("bash -c '{}'; true", grow.replace('\'', "'\\''")));
+    job.on_signal = OnSignal::PassOn;
+    job.confine = false;
+    job.limit_bytes = Some(24 << 20);
+    job.grace = Duration::from_secs(20);
+    let (ended, _) = run(job);
+    assert_eq!(ended.stopped_by, Some(StopReason::OverLine));
+    assert!(saved.exists(), "{}", ended.explain());
 }
