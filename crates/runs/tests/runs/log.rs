@@ -11,6 +11,7 @@ fn written(lines: &[&[u8]]) -> Vec<String> {
     for line in lines {
         log.line(Stream::Err, line).unwrap();
     }
+    log.flush().unwrap();
     let text = fs::read_to_string(path).unwrap();
     // `2026-11-15T20:15:30.123Z err text`
     for line in text.lines() {
