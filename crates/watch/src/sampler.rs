@@ -21,6 +21,9 @@ pub(crate) const NEAR: f64 = 0.9;
 /// Proportional shares make the kernel walk all pages, about a millisecond per gigabyte: not every time.
 const CLOSELY_EVERY: Duration = Duration::from_secs(1);
 
+/// Looking for dead children takes a file for each thread.
+const TREE_EVERY: Duration = Duration::from_secs(5);
+
 #[derive(Debug)]
 pub(crate) struct Sampler<'a> {
     host: &'a Host,
@@ -28,6 +31,7 @@ pub(crate) struct Sampler<'a> {
     limit: Option<u64>,
     pub(crate) start: Instant,
     closely_at: Option<Instant>,
+    tree_at: Option<Instant>,
     /// Mixed into every record, from the worker's own events.
     ledger_used: Option<u64>,
     ledger_peak: Option<u64>,
@@ -57,6 +61,7 @@ impl<'a> Sampler<'a> {
             limit,
             start: Instant::now(),
             closely_at: None,
+            tree_at: None,
             ledger_used: None,
             ledger_peak: None,
             ledger_budget: None,
@@ -101,8 +106,12 @@ impl<'a> Sampler<'a> {
             self.closely_at = Some(Instant::now());
         }
         // A cgroup does not list the dead, and one that died before it was seen may be what its parent waits for.
-        let dead = match (closely, group) {
-            (true, Some(_)) => process_tree(self.host, self.pid),
+        let is_time = self.tree_at.is_none_or(|at| at.elapsed() >= TREE_EVERY);
+        let dead = match group {
+            Some(_) if is_time => {
+                self.tree_at = Some(Instant::now());
+                process_tree(self.host, self.pid)
+            }
             _ => Vec::new(),
         };
         let known: HashSet<i32> = pids.iter().copied().collect();
