@@ -16,6 +16,8 @@ use super::{open, print_json, say};
 const LOG_LINES: usize = 10;
 const PLACES: usize = 5;
 const REMEDIES: usize = 6;
+/// Growth of less than this is worth telling only where something went wrong.
+const WORTH_TELLING: u64 = 10_000_000;
 
 #[derive(Args)]
 pub(super) struct WhyArguments {
@@ -70,7 +72,10 @@ fn print(explanation: &Explanation, report: bool) {
         Grade::Unknown => style(verdict.grade.as_str()).red(),
     };
     say!("{} {}", grade.bold(), style(&verdict.sentence).bold());
-    say!("{}", about(explanation));
+    let about = about(explanation);
+    if !about.is_empty() {
+        say!("{about}");
+    }
     if report {
         say!("tidegate {} on {}", env!("CARGO_PKG_VERSION"), machine());
     }
@@ -92,7 +97,9 @@ fn print(explanation: &Explanation, report: bool) {
         }
     }
     devices(&verdict.devices);
-    if !verdict.growth.is_empty() {
+    // Of a run that did well, the memory of its imports is no news.
+    let grown: u64 = verdict.growth.iter().map(|growth| growth.bytes).sum();
+    if !verdict.growth.is_empty() && (verdict.cause != Cause::Success || grown >= WORTH_TELLING) {
         head("where it grew");
         verdict.growth.iter().take(PLACES).for_each(place);
     }

@@ -50,6 +50,7 @@ type Rule = fn(&Reading) -> Option<Finding>;
 const RULES: &[Rule] = &[
     ends::never_started,
     memory::stopped_at_the_line,
+    memory::ended_by_the_warning,
     memory::killed_by_the_kernel,
     memory::killed_by_a_daemon,
     thrashing::waited_for_pages,

@@ -5,13 +5,15 @@ use tidegate_memory::format_bytes;
 use super::{Finding, Reading, observed, of_event, of_said, rlimit};
 use crate::ended::{Exit, signal_name};
 use crate::why::cause::Cause;
-use crate::why::facts::{Case, Counter, CounterKind, EndedChild, Scope};
+use crate::why::facts::{Case, Counter, CounterKind, EndedChild, Scope, SignalReason};
 use crate::why::log::{Constraint, KernelEvent, KernelKind, OomKill, Said};
 use crate::why::script::read_sources;
 use crate::why::verdict::{Evidence, Grade};
 
 /// The exit code of a shell whose command died of SIGKILL.
-const KILLED_BELOW: i32 = 128 + libc::SIGKILL;
+pub(super) const KILLED_BELOW: i32 = 128 + libc::SIGKILL;
+/// A process that does not handle a signal is gone within this time, its memory given back.
+const AT_ONCE_MS: u64 = 5_000;
 /// So much shared memory is more than a program has by itself.
 const SHARED: u64 = 1 << 20;
 /// Of the size of `/dev/shm`, this part of it in use is as good as all.
@@ -35,6 +37,47 @@ pub(super) fn stopped_at_the_line(reading: &Reading) -> Option<Finding> {
             format!("{} > {}", format_bytes(over.used), format_bytes(over.limit)),
             format!("sum of {} memory over its processes", over.figure()),
         )],
+    })
+}
+
+/// It died of what `--before-kill` sent for it to save.
+pub(super) fn ended_by_the_warning(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    let (signal, grade) = match facts.exit? {
+        Exit::Signal(signal) => (signal, Grade::Proven),
+        Exit::Code(code) if code > 128 => (code - 128, Grade::Likely),
+        _ => return None,
+    };
+    let last = facts.signals.iter().rfind(|sent| sent.signal == signal)?;
+    if last.why != SignalReason::NearLine {
+        return None;
+    }
+    // What does not handle a signal dies of it at once; later somebody else may have sent it again.
+    let at_once = facts
+        .duration_ms
+        .is_none_or(|end| end.saturating_sub(last.time_ms) <= AT_ONCE_MS);
+    let name = signal_name(signal);
+    let line = facts
+        .limit
+        .map_or(String::new(), |limit| format!(" of {}", format_bytes(limit)));
+    let died = match facts.exit {
+        Some(Exit::Code(code)) => format!("it ended with code {code} after {name}"),
+        _ => format!("it died of {name}"),
+    };
+    Some(Finding {
+        cause: Cause::Line,
+        grade: if at_once { grade } else { Grade::Likely },
+        sentence: format!(
+            "{died}, which --before-kill sent near the line{line}: it has no handler for it that lets it go on{}",
+            peak(reading)
+        ),
+        evidence: vec![
+            observed(died, "wait status"),
+            observed(
+                format!("{name} after {:.1} s", last.time_ms as f64 / 1e3),
+                "sent by tidegate run near the line",
+            ),
+        ],
     })
 }
 
@@ -295,7 +338,12 @@ pub(super) fn killed_otherwise(reading: &Reading) -> Option<Finding> {
         Finding {
             cause: Cause::Unknown,
             grade: Grade::Unknown,
-            sentence: "it died of SIGKILL; whether for memory nobody counted".into(),
+            sentence: match facts.exit {
+                Some(Exit::Code(code)) => {
+                    format!("it ended with code {code}, as after a SIGKILL; whether for memory nobody counted")
+                }
+                _ => "it died of SIGKILL; whether for memory nobody counted".into(),
+            },
             evidence,
         }
     })
@@ -306,7 +354,8 @@ fn saw_a_child_killed(reading: &Reading) -> bool {
     reading.case.facts.ended_children.iter().any(seen)
 }
 
-fn says_killed(reading: &Reading) -> bool {
+/// Whether it, or whoever told its end, says so in words.
+pub(super) fn says_killed(reading: &Reading) -> bool {
     let said = |said: &Said| said.cause == Cause::Killed && !said.handled;
     reading.said.iter().any(said)
 }

@@ -36,6 +36,7 @@ pub use exit::explain_exit;
 pub(super) use handled::is_farewell;
 pub use kernel::{Constraint, KernelEvent, KernelKind, OomKill, kernel_events};
 pub(in crate::why) use machine::xid_is_hardware;
+pub(in crate::why) use loss::reports_of_loss;
 pub use messages::{Said, said};
 pub(super) use traceback::last_of;
 pub use traceback::{Traceback, last_traceback, tracebacks};

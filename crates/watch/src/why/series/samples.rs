@@ -93,9 +93,12 @@ fn by_processes(records: &[&FlightRecord], figure: fn(&FlightRecord) -> Option<u
         return points_of(records, figure);
     }
     let point = |record: &&FlightRecord| {
-        let bytes = match record.proportional {
-            Some(_) => figure(record)? as f64,
-            None => record.resident? as f64 - between(&knots, seconds(record), record.processes)?,
+        let bytes = match (record.proportional, record.resident) {
+            (None, Some(resident)) => {
+                let known = between(&knots, seconds(record), record.processes);
+                resident as f64 - known.or_else(|| near(&knots, record))?
+            }
+            _ => figure(record)? as f64,
         };
         Some(Point {
             seconds: seconds(record),
@@ -131,6 +134,16 @@ fn between(knots: &[Knot], seconds: f64, processes: u32) -> Option<f64> {
                 .map(|knot| knot.value)
         }
     }
+}
+
+/// About what is shared where no closer look had as many processes: as at the nearest one, where there were more of them
+/// their part of it.
+fn near(knots: &[Knot], record: &FlightRecord) -> Option<f64> {
+    let seconds = seconds(record);
+    let away = |knot: &&Knot| (knot.seconds - seconds).abs();
+    let nearest = knots.iter().min_by(|a, b| away(a).total_cmp(&away(b)))?;
+    let part = f64::from(record.processes) / f64::from(nearest.processes.max(1));
+    Some(nearest.value * part.min(1.0))
 }
 
 /// Shared memory that no process has mapped is held all the same; only the cgroup counts it.

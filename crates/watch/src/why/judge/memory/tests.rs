@@ -4,7 +4,8 @@ use tidegate_runs::Stream;
 
 use crate::ended::Exit;
 use crate::why::{
-    Case, Cause, Counter, CounterKind, EndedChild, Facts, Grade, LogLine, Scope, judge,
+    Case, Cause, Counter, CounterKind, EndedChild, Facts, Grade, LogLine, Scope, SentSignal, SignalReason,
+    judge,
 };
 
 const KILLED: Exit = Exit::Signal(libc::SIGKILL);
@@ -102,4 +103,25 @@ fn words_do_not_prove_a_kill() {
     );
     case.facts.ended_children.push(child(FIRST + 2, Some(KILLED)));
     check(&case, (Cause::Killed, Grade::Proven), "killed by SIGKILL from outside");
+}
+
+#[test]
+fn the_warning_near_the_line_may_be_the_end() {
+    let mut case = case(Exit::Signal(libc::SIGUSR1), 0, &[]);
+    case.facts.duration_ms = Some(3_100);
+    case.facts.signals = vec![SentSignal {
+        time_ms: 3_000,
+        signal: libc::SIGUSR1,
+        why: SignalReason::NearLine,
+    }];
+    let words = "signal 10 (SIGUSR1), which --before-kill sent near the line of 67.1 MB";
+    check(&case, (Cause::Line, Grade::Proven), words);
+    case.facts.duration_ms = Some(60_000);
+    check(&case, (Cause::Line, Grade::Likely), words);
+    // A shell around it.
+    case.facts.duration_ms = Some(3_100);
+    case.facts.exit = Some(Exit::Code(138));
+    check(&case, (Cause::Line, Grade::Likely), "--before-kill");
+    case.facts.exit = Some(Exit::Code(1));
+    check(&case, (Cause::Failed, Grade::Proven), "code 1");
 }
