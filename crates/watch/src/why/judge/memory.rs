@@ -84,6 +84,14 @@ pub(super) fn ended_by_the_warning(reading: &Reading) -> Option<Finding> {
 /// The kernel's OOM killer: by a counter that counts nobody else, or by its own words about one of these processes.
 pub(super) fn killed_by_the_kernel(reading: &Reading) -> Option<Finding> {
     let facts = &reading.case.facts;
+    // A number alone names nobody: another rule weighs it.
+    if reading
+        .case
+        .foreign
+        .is_some_and(|foreign| foreign.lives == Some(false))
+    {
+        return None;
+    }
     let own = counters(reading, Scope::Own).next();
     let counted = own.and_then(Counter::rise).filter(|rise| *rise > 0);
     let kills: Vec<(&KernelEvent, &OomKill)> = kills(reading, own).collect();
@@ -198,7 +206,9 @@ fn is_another(reading: &Reading, event: &KernelEvent) -> bool {
         .processes
         .iter()
         .rfind(|process| Some(process.pid) == case.facts.pid);
-    let names = first.map(|process| process.name.as_str()).zip(event.name.as_deref());
+    let names = first
+        .map(|process| process.name.as_str())
+        .zip(event.name.as_deref());
     names.is_some_and(|(first, victim)| first != victim)
 }
 
@@ -340,7 +350,9 @@ pub(super) fn killed_otherwise(reading: &Reading) -> Option<Finding> {
             grade: Grade::Unknown,
             sentence: match facts.exit {
                 Some(Exit::Code(code)) => {
-                    format!("it ended with code {code}, as after a SIGKILL; whether for memory nobody counted")
+                    format!(
+                        "it ended with code {code}, as after a SIGKILL; whether for memory nobody counted"
+                    )
                 }
                 _ => "it died of SIGKILL; whether for memory nobody counted".into(),
             },

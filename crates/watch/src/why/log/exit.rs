@@ -195,8 +195,10 @@ fn told(text: &str, cause: Cause, grade: Grade, sentence: String) -> Said {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_memory::Host;
+
     use super::*;
-    use crate::why::{case_of_log, judge_told};
+    use crate::why::{ForeignJob, case_of_job, judge_told};
 
     #[test]
     fn exits_are_understood() {
@@ -264,7 +266,11 @@ mod tests {
             ("0:9", (Killed, Unknown)),
             ("3", (Failed, Proven)),
         ] {
-            let (case, told) = case_of_log(None, Some(text)).unwrap();
+            let job = ForeignJob {
+                exit: Some(text),
+                ..ForeignJob::default()
+            };
+            let (case, told) = case_of_job(&Host::live(), &job).unwrap();
             let verdict = judge_told(&case, told);
             // Who sent a SIGKILL is not known, and so is the cause.
             let cause = match verdict.cause {

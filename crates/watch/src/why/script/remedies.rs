@@ -65,7 +65,8 @@ pub fn remedies(case: &Case, cause: Cause, growth: &[Growth], sources: &[(PathBu
             || frames.any(|frame| frame.file.starts_with("<frozen importlib"))
     };
     // Nobody changes a library for it.
-    let is_library = |place: &Place| place.source.is_none() && place.cell.is_none() && in_library(place.frame);
+    let is_library =
+        |place: &Place| place.source.is_none() && place.cell.is_none() && in_library(place.frame);
     let unexplained = unexplained
         .filter(|place| place.growth.share >= UNKNOWN_SHARE && is_about_memory(cause))
         .filter(|place| !is_import(place) && !is_library(place));

@@ -248,3 +248,36 @@ pub(super) fn end_ms(case: &Case) -> u64 {
     let process = case.processes.last().map(|record| record.time_ms);
     flight.max(process).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_point_is_left_out() {
+        const MB: u64 = 1_000_000;
+        let look = |time_ms, processes, resident, proportional| FlightRecord {
+            time_ms,
+            processes,
+            resident: Some(resident * MB),
+            proportional,
+            anonymous: proportional,
+            ..FlightRecord::default()
+        };
+        let records = [
+            look(0, 1, 3, Some(MB)),
+            // A fork, and its end, between two closer looks.
+            look(100, 2, 36, None),
+            look(200, 3, 40, None),
+            look(300, 1, 3, Some(MB)),
+            look(400, 6, 50, Some(20 * MB)),
+            look(500, 2, 40, None),
+        ];
+        let all: Vec<&FlightRecord> = records.iter().collect();
+        let points: Vec<f64> = by_processes(&all, |record| record.proportional.or(record.resident))
+            .iter()
+            .map(|point| point.bytes / MB as f64)
+            .collect();
+        assert_eq!(points, [1.0, 34.0, 38.0, 1.0, 20.0, 30.0]);
+    }
+}

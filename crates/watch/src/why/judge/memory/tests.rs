@@ -102,7 +102,11 @@ fn words_do_not_prove_a_kill() {
         "it says that it was killed",
     );
     case.facts.ended_children.push(child(FIRST + 2, Some(KILLED)));
-    check(&case, (Cause::Killed, Grade::Proven), "killed by SIGKILL from outside");
+    check(
+        &case,
+        (Cause::Killed, Grade::Proven),
+        "killed by SIGKILL from outside",
+    );
 }
 
 #[test]
