@@ -108,8 +108,7 @@ fn look_for(host: &Host, pid: i32, case: &mut Case, foreign: &mut Foreign) {
     // What the log has of the same number before that was another process.
     if let Some(booted_ms) = foreign.booted_ms {
         let started_ms = booted_ms + ticks_ms(activity.start_time) - CLOCKS_MS;
-        let lines = &mut case.facts.kernel.lines;
-        lines.retain(|line| wall_ms(line, Some(booted_ms)).is_none_or(|time_ms| time_ms >= started_ms));
+        forget_before(started_ms, booted_ms, &mut case.facts.kernel.lines);
     }
     if matches!(activity.state, 'Z' | 'X') {
         case.facts.exit = activity.wait_status.map(exit_of).or(case.facts.exit);
@@ -144,6 +143,11 @@ fn look_for(host: &Host, pid: i32, case: &mut Case, foreign: &mut Foreign) {
         "it was not run under tidegate run",
     ));
     watch(host, pid, case);
+}
+
+/// Leaves out what was written earlier. Where a line has no time, it may be of any.
+fn forget_before(started_ms: i64, booted_ms: i64, lines: &mut Vec<String>) {
+    lines.retain(|line| wall_ms(line, Some(booted_ms)).is_none_or(|time_ms| time_ms >= started_ms));
 }
 
 /// Kills for want of memory on this machine about when the log ends. The job may have run elsewhere: no more of the
@@ -247,5 +251,23 @@ fn unavailable(source: &str, why: &str) -> Evidence {
         standing: Standing::Unavailable,
         text: why.into(),
         source: source.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_another_process_had_before_is_not_it() {
+        let line = |seconds: i64| {
+            format!(
+                "3,1,{},-;Out of memory: Killed process 7 (a)",
+                seconds * 1_000_000
+            )
+        };
+        let mut lines = vec![line(5), line(50), line(500)];
+        forget_before(1_050_000, 1_000_000, &mut lines);
+        assert_eq!(lines, [line(50), line(500)]);
     }
 }
