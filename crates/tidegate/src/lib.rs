@@ -28,4 +28,4 @@ pub use run::{Command, Ran, run};
 pub use session::Session;
 pub use table::write_table;
 pub use train::{Trained, resume, train};
-pub use why::{Explanation, explain_log, explain_process, explain_run};
+pub use why::{Explanation, explain_foreign, explain_run};

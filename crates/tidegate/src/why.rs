@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
+use tidegate_memory::Host;
 use tidegate_runs::{Judgement, Run};
-use tidegate_watch::why::{Case, Verdict, case_of_log, case_of_pid, collect, judge, judge_told};
+use tidegate_watch::why::{Case, ForeignJob, Verdict, case_of_job, collect, judge, judge_told};
 
 use crate::{Error, Result, Session};
 
@@ -24,20 +25,10 @@ pub fn explain_run(session: &Session, reference: &str) -> Result<Explanation> {
     judge_and_keep(session, &run)
 }
 
-/// Explains a process of this machine that was not run under Tidegate.
-pub fn explain_process(session: &Session, pid: i32) -> Explanation {
-    let case = case_of_pid(&session.host, pid);
-    Explanation {
-        run: None,
-        verdict: judge(&case),
-        case,
-    }
-}
-
-/// Explains a job of which only a log or an exit status is left.
-pub fn explain_log(log: Option<&Path>, exit: Option<&str>) -> Result<Explanation> {
-    let (case, told) = case_of_log(log, exit).map_err(|source| Error::Io {
-        path: log.unwrap_or(Path::new("")).into(),
+/// Explains a job that was not run under Tidegate, by its number, its log and its exit status.
+pub fn explain_foreign(job: &ForeignJob<'_>) -> Result<Explanation> {
+    let (case, told) = case_of_job(&Host::live(), job).map_err(|source| Error::Io {
+        path: job.log.unwrap_or(Path::new("")).into(),
         what: "the log cannot be read",
         source,
     })?;

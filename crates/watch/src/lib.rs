@@ -51,6 +51,7 @@ pub use error::{Error, Result};
 pub use event::{Done, EncodedColumn, Event, Failure, WIRE_VERSION};
 pub use identity::{boot_id, process_ref, this_process};
 pub use job::{Devices, Job, OnSignal, Output, RecordedRun, StopReason, Update};
+pub use plain::readable;
 pub use recover::close_orphans;
 pub use scope::UserManager;
 pub use stop::stop_flag;

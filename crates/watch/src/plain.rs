@@ -45,9 +45,56 @@ fn after_escape(bytes: &[u8]) -> &[u8] {
     }
 }
 
+/// One line of somebody else's text that does nothing to a terminal but stand there: what a person would have read of it,
+/// without control characters and what turns the direction of writing, at most so many characters.
+pub fn readable(text: &str, most: usize) -> String {
+    // A progress bar writes over itself.
+    let last = text
+        .rsplit('\r')
+        .find(|part| !part.trim().is_empty())
+        .unwrap_or_default();
+    let bytes = plain(last.as_bytes());
+    let text = String::from_utf8_lossy(&bytes);
+    let mut line: String = text
+        .chars()
+        .map(|c| if c == '\n' { ' ' } else { c })
+        .filter(|c| *c == '\t' || !(c.is_control() || turns(*c)))
+        .take(most + 1)
+        .collect();
+    if let Some((end, _)) = line.char_indices().nth(most) {
+        let cut = line[..end].char_indices().next_back().map_or(0, |(last, _)| last);
+        line.truncate(cut);
+        line.push('…');
+    }
+    line
+}
+
+/// The marks of Unicode that make a terminal show text in another order than it is written.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_others_do_nothing_to_a_terminal() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("\x1b[31mred\x1b[0m \x1b]52;c;aGk=\x07x", "red x"),
+            ("10%\r20%\r", "20%"),
+            ("a\nb\0c\u{9b}31m\u{202e}d\tf\x7f", "a bc31md\tf"),
+            ("ä\x08b", "\u{fffd}b"),
+            ("\r", ""),
+            ("", ""),
+            ("0123456789ab", "012345678…"),
+            ("0123456789", "0123456789"),
+            ("ääääääääääääää", "äääääääää…"),
+        ] {
+            assert_eq!(readable(text, 10), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn only_the_text_is_left() {

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use console::style;
-use tidegate::{Error, Explanation, Result, explain_log, explain_process, explain_run};
+use tidegate::{Error, Explanation, Result, explain_foreign, explain_run};
 use tidegate_memory::format_bytes;
 use tidegate_runs::timestamp;
-use tidegate_watch::why::{Cause, DeviceSummary, Evidence, Grade, Growth, Remedy, Standing, timeline};
+use tidegate_watch::readable;
+use tidegate_watch::why::{
+    Cause, DeviceSummary, Evidence, ForeignJob, Grade, Growth, Remedy, Standing, timeline,
+};
 
 use super::text::duration;
 use super::{open, print_json, say};
@@ -16,6 +19,10 @@ use super::{open, print_json, say};
 const LOG_LINES: usize = 10;
 const PLACES: usize = 5;
 const REMEDIES: usize = 6;
+/// More characters of a line tell nothing more.
+const LONGEST_LINE: usize = 300;
+/// Growth of less than this is worth telling only where something went wrong.
+const WORTH_TELLING: u64 = 10_000_000;
 
 #[derive(Args)]
 pub(super) struct WhyArguments {
@@ -23,9 +30,9 @@ pub(super) struct WhyArguments {
     #[arg(default_value = "last")]
     run: String,
     /// Explain a process of this machine instead, whether it lives or not
-    #[arg(long, conflicts_with_all = ["run", "log", "exit"])]
+    #[arg(long, conflicts_with = "run", value_parser = clap::value_parser!(i32).range(1..), allow_hyphen_values = true)]
     pid: Option<i32>,
-    /// Explain a job by its log instead
+    /// Explain a job by its log instead; - is the standard input
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     log: Option<PathBuf>,
     /// Explain a job by how it ended, in any words: 137, 0:125, OOMKilled, SIGSEGV
@@ -40,10 +47,18 @@ pub(super) struct WhyArguments {
 }
 
 pub(super) fn run(home: &Path, arguments: WhyArguments) -> Result<()> {
-    let explanation = match (arguments.pid, &arguments.log, &arguments.exit) {
-        (Some(pid), ..) => explain_process(&open(home)?, pid),
-        (None, None, None) => explain_run(&open(home)?, &arguments.run)?,
-        (None, log, exit) => explain_log(log.as_deref(), exit.as_deref())?,
+    let job = ForeignJob {
+        pid: arguments.pid,
+        log: arguments.log.as_deref(),
+        exit: arguments.exit.as_deref(),
+    };
+    let explanation = match job {
+        ForeignJob {
+            pid: None,
+            log: None,
+            exit: None,
+        } => explain_run(&open(home)?, &arguments.run)?,
+        job => explain_foreign(&job)?,
     };
     if arguments.json {
         print_json(&explanation);
@@ -70,7 +85,10 @@ fn print(explanation: &Explanation, report: bool) {
         Grade::Unknown => style(verdict.grade.as_str()).red(),
     };
     say!("{} {}", grade.bold(), style(&verdict.sentence).bold());
-    say!("{}", about(explanation));
+    let about = about(explanation);
+    if !about.is_empty() {
+        say!("{about}");
+    }
     if report {
         say!("tidegate {} on {}", env!("CARGO_PKG_VERSION"), machine());
     }
@@ -92,7 +110,9 @@ fn print(explanation: &Explanation, report: bool) {
         }
     }
     devices(&verdict.devices);
-    if !verdict.growth.is_empty() {
+    // Of a run that did well, the memory of its imports is no news.
+    let grown: u64 = verdict.growth.iter().map(|growth| growth.bytes).sum();
+    if !verdict.growth.is_empty() && (verdict.cause != Cause::Success || grown >= WORTH_TELLING) {
         head("where it grew");
         verdict.growth.iter().take(PLACES).for_each(place);
     }
@@ -100,7 +120,7 @@ fn print(explanation: &Explanation, report: bool) {
         head("last lines of the log");
         let lines = &explanation.case.log;
         for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
-            say!("  {}", line.text);
+            say!("  {}", shown(&line.text));
         }
     }
     if !verdict.remedies.is_empty() {
@@ -110,9 +130,14 @@ fn print(explanation: &Explanation, report: bool) {
         }
     }
     for note in &verdict.notes {
-        say!("note: {note}");
+        say!("note: {}", shown(note));
     }
     evidence("not seen", &verdict.evidence, unseen);
+}
+
+/// What others wrote, as one line.
+fn shown(text: &str) -> String {
+    readable(text, LONGEST_LINE)
 }
 
 fn head(text: &str) {
@@ -141,7 +166,7 @@ fn about(explanation: &Explanation) -> String {
     if !facts.containment.is_empty() {
         parts.push(facts.containment.clone());
     }
-    parts.join(" · ")
+    shown(&parts.join(" · "))
 }
 
 fn machine() -> String {
@@ -150,12 +175,12 @@ fn machine() -> String {
 }
 
 fn evidence(title: &str, all: &[Evidence], wanted: impl Fn(Standing) -> bool) {
-    let shown = all.iter().filter(|evidence| wanted(evidence.standing));
-    for (i, evidence) in shown.enumerate() {
+    let these = all.iter().filter(|evidence| wanted(evidence.standing));
+    for (i, evidence) in these.enumerate() {
         if i == 0 {
             head(title);
         }
-        say!("  {:<11} {}", evidence.standing.as_str(), evidence.text);
+        say!("  {:<11} {}", evidence.standing.as_str(), shown(&evidence.text));
         say!("              {}", style(&evidence.source).dim());
     }
 }
@@ -179,7 +204,7 @@ fn place(growth: &Growth) {
         format_bytes(growth.bytes),
     );
     if let Some(code) = &growth.code {
-        say!("                   {}", style(code).dim());
+        say!("                   {}", style(shown(code)).dim());
     }
     if let Some(inner) = growth.within.last() {
         say!(
@@ -208,10 +233,10 @@ fn remedy(number: usize, remedy: &Remedy, width: usize) {
     if let (Some(before), Some(after)) = (&remedy.before, &remedy.after) {
         before
             .lines()
-            .for_each(|line| say!("       {}", style(format!("- {line}")).red()));
+            .for_each(|line| say!("       {}", style(format!("- {}", shown(line))).red()));
         after
             .lines()
-            .for_each(|line| say!("       {}", style(format!("+ {line}")).green()));
+            .for_each(|line| say!("       {}", style(format!("+ {}", shown(line))).green()));
     }
     if let Some(command) = &remedy.command {
         say!("       {}", style(command).green());

@@ -16,3 +16,4 @@ pub(crate) use limits::{Limits, limits};
 pub(crate) use modules::Modules;
 pub(crate) use notebooks::Notebooks;
 pub(crate) use stillness::Stillness;
+pub(crate) use waiting::waits_of;

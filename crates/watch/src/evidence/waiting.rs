@@ -31,7 +31,7 @@ enum Wake {
 }
 
 /// `None` where the kernel does not tell.
-pub(super) fn waits_of(root: i32, pids: &[i32]) -> Option<Waits> {
+pub(crate) fn waits_of(root: i32, pids: &[i32]) -> Option<Waits> {
     let mut job = Job { pids, files: None };
     let (main, first) = job.threads(root)?.into_iter().next()?;
     let others: Vec<Wake> = pids

@@ -255,4 +255,17 @@ pub struct Case {
     pub stacks: Stacks,
     /// What could not be seen, and why.
     pub unseen: Vec<Evidence>,
+    /// Of a job that was not run under Tidegate.
+    pub foreign: Option<Foreign>,
+}
+
+/// How a job that was not run under Tidegate was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Foreign {
+    /// Whether the process of the number that was asked for is still there.
+    pub lives: Option<bool>,
+    /// When this machine started, in milliseconds since 1970.
+    pub booted_ms: Option<i64>,
+    /// When its log was last written.
+    pub log_ms: Option<i64>,
 }

@@ -7,6 +7,7 @@ mod crash;
 mod device;
 mod doubt;
 mod ends;
+mod foreign;
 mod hang;
 mod machine;
 mod memory;
@@ -23,6 +24,7 @@ use super::log::{KernelEvent, Said, Traceback, kernel_events, said};
 use super::script::{Scripts, in_its_source, read_sources, remedies};
 use super::series::{growth, pattern};
 use super::verdict::{Evidence, Grade, Standing, Verdict};
+use crate::plain::readable;
 
 /// A case with what its texts say.
 struct Reading<'c> {
@@ -49,7 +51,9 @@ type Rule = fn(&Reading) -> Option<Finding>;
 
 const RULES: &[Rule] = &[
     ends::never_started,
+    foreign::by_its_number,
     memory::stopped_at_the_line,
+    memory::ended_by_the_warning,
     memory::killed_by_the_kernel,
     memory::killed_by_a_daemon,
     thrashing::waited_for_pages,
@@ -63,6 +67,7 @@ const RULES: &[Rule] = &[
     spoken::could_not_start,
     device::failing,
     spoken::said_so,
+    foreign::near_its_log,
     machine::failing,
     spoken::by_the_system,
     ends::by_a_signal,
@@ -81,7 +86,7 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
     reading.said.extend(told);
     let found: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&reading)).collect();
     let sure = found.iter().position(|finding| finding.grade > Grade::Unknown);
-    let best = found.into_iter().nth(sure.unwrap_or(0));
+    let best = foreign::lives(&reading).or_else(|| found.into_iter().nth(sure.unwrap_or(0)));
     let lost = || {
         case.facts
             .lost
@@ -103,7 +108,7 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
     let scripts = Scripts::parse(&case.facts.folder, &sources);
     let growth = in_its_source(case, growth(case, &scripts), &sources);
     let remedies = remedies(case, finding.cause, &growth, &sources);
-    Verdict {
+    let verdict = Verdict {
         cause: finding.cause,
         grade: finding.grade,
         sentence: finding.sentence,
@@ -116,7 +121,29 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
             .chain(thrashing::note(&reading).filter(|_| finding.cause != Cause::Thrashing))
             .collect(),
         devices: devices(case),
+    };
+    cleaned(verdict)
+}
+
+/// A sentence, and any other text that was taken from elsewhere, of this many characters is long enough.
+const LONGEST_SENTENCE: usize = 400;
+const LONGEST_TEXT: usize = 2_000;
+
+/// Whatever its texts are shown on, what a log, a kernel or a script had in them does nothing to it.
+fn cleaned(mut verdict: Verdict) -> Verdict {
+    let clean = |text: &mut String| *text = readable(text, LONGEST_TEXT);
+    verdict.sentence = readable(&verdict.sentence, LONGEST_SENTENCE);
+    verdict.notes.iter_mut().for_each(clean);
+    for evidence in &mut verdict.evidence {
+        clean(&mut evidence.text);
+        clean(&mut evidence.source);
     }
+    verdict
+        .growth
+        .iter_mut()
+        .filter_map(|growth| growth.code.as_mut())
+        .for_each(clean);
+    verdict
 }
 
 impl<'c> Reading<'c> {

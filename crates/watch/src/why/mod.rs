@@ -21,10 +21,10 @@ pub use collect::{collect, log_line};
 pub(crate) use devices::device_source;
 pub use devices::{DeviceSummary, devices};
 pub use facts::{
-    Case, Counter, CounterKind, Crash, DeviceFault, EndedChild, Facts, KernelLog, LogLine, Refused, Scope,
-    SentSignal, SignalReason, Stall, Waits,
+    Case, Counter, CounterKind, Crash, DeviceFault, EndedChild, Facts, Foreign, KernelLog, LogLine, Refused,
+    Scope, SentSignal, SignalReason, Stall, Waits,
 };
-pub use foreign::{case_of_log, case_of_pid};
+pub use foreign::{ForeignJob, case_of_job};
 pub use judge::{judge, judge_told};
 pub use log::{
     Constraint, KernelEvent, KernelKind, OomKill, Said, Traceback, explain_exit, kernel_events,

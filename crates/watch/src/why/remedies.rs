@@ -13,7 +13,7 @@ pub fn general_remedies(case: &Case, cause: Cause) -> Vec<Remedy> {
         .as_ref()
         .and_then(|failure| failure.hint.as_ref());
     if let Some(hint) = hint.filter(|_| cause == Cause::Failed) {
-        remedies.push(remedy(hint, None, "The worker itself says so."));
+        remedies.push(remedy("Do what the worker itself suggests", None, hint));
     }
     remedies.extend(more_memory(case, cause));
     remedies.extend(fewer_workers(case, cause));

@@ -4,6 +4,7 @@
 
 mod devices;
 mod ends;
+mod foreign;
 mod help;
 mod hostile;
 mod line;

@@ -303,6 +303,28 @@ fn growth_inside_a_library_belongs_to_the_line_that_called_it() {
 }
 
 #[test]
+fn nobody_is_sent_to_change_a_library_or_an_import() {
+    let titles = |growth: Growth| -> Vec<String> {
+        let found = of_script(&case("python train.py"), Cause::CgroupOom, &[growth]);
+        let looks = found.into_iter().map(|remedy| remedy.title);
+        looks.filter(|title| title.starts_with("Look at ")).collect()
+    };
+    let file = "/home/ada/job/other.py";
+    assert_eq!(titles(grew(file, 7, 900 * MB, 0.9)).len(), 1);
+    for library in [
+        "/opt/env/lib/python3.12/site-packages/certifi/core.py",
+        "/usr/lib/python3/dist-packages/pandas/io/parsers.py",
+        "/usr/lib/python3.12/json/decoder.py",
+        "<frozen importlib._bootstrap_external>",
+    ] {
+        assert_eq!(titles(grew(library, 7, 900 * MB, 0.9)), [""; 0], "{library}");
+    }
+    let mut import = grew(file, 7, 900 * MB, 0.9);
+    import.within = vec![frame("<frozen importlib._bootstrap>", 1)];
+    assert_eq!(titles(import), [""; 0]);
+}
+
+#[test]
 fn a_graph_that_is_kept_grows_where_it_is_made() {
     let script = "\
 import torch

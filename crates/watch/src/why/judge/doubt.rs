@@ -407,6 +407,37 @@ err MemoryError";
     }
 
     #[test]
+    fn one_loss_is_no_training() {
+        use Cause::{NotANumber, Success};
+        use Grade::{Likely, Proven};
+        check("python a.py", 0, "out loss = nan in the paper", (Success, Proven));
+        check("python a.py", 1, "out step 1 loss: nan", (NotANumber, Likely));
+        check(
+            "python a.py",
+            0,
+            "out step 1 loss: 0.5\nout step 2 loss: nan",
+            (NotANumber, Likely),
+        );
+        check(
+            "python a.py",
+            0,
+            "out Loss is nan, stopping training",
+            (NotANumber, Proven),
+        );
+    }
+
+    #[test]
+    fn texts_of_others_do_nothing_to_a_terminal() {
+        let log = "err cp: write error: \x1b[31mNo space left on device\x07\x1b[0m \u{9b}2J";
+        let verdict = judge(&case("cp a b", Exit::Code(1), log));
+        let texts = verdict.evidence.iter().map(|evidence| &evidence.text);
+        for text in texts.chain([&verdict.sentence]) {
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+        assert_eq!(verdict.cause, Cause::DiskFull);
+    }
+
+    #[test]
     fn kills_that_nobody_counted_are_of_others() {
         let log = "out slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.";
         let mut case = case("bash show.sh", Exit::Code(1), log);

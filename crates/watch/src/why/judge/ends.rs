@@ -1,7 +1,7 @@
 //! Ends that the exit status tells: done, asked to stop, a signal of its own making, a plain failure.
 
 use super::hang::still_at_the_end;
-use super::{Finding, Reading, observed, of_event};
+use super::{Finding, Reading, memory, observed, of_event};
 use crate::ended::{Exit, signal_name};
 use crate::why::cause::Cause;
 use crate::why::facts::{SentSignal, SignalReason};
@@ -16,7 +16,7 @@ pub(super) fn success(reading: &Reading) -> Option<Finding> {
         cause: Cause::Success,
         grade: Grade::Proven,
         sentence: "it ended in good order, with code 0".into(),
-        evidence: vec![observed("0", "wait status")],
+        evidence: vec![observed("exit code 0", "wait status")],
     })
 }
 
@@ -198,7 +198,7 @@ pub(super) fn told_by_the_worker(reading: &Reading) -> Option<Finding> {
         sentence: format!("it failed: {}", failure.message),
         evidence: vec![
             observed(&failure.message, "its last event"),
-            observed(code.to_string(), "wait status"),
+            observed(format!("exit code {code}"), "wait status"),
         ],
     })
 }
@@ -208,10 +208,11 @@ pub(super) fn failed(reading: &Reading) -> Option<Finding> {
     let Some(Exit::Code(code)) = reading.case.facts.exit else {
         return None;
     };
-    if code == 0 {
+    // Whose SIGKILL that was another rule asks.
+    if code == 0 || code == memory::KILLED_BELOW && memory::says_killed(reading) {
         return None;
     }
-    let status = observed(code.to_string(), "wait status");
+    let status = observed(format!("exit code {code}"), "wait status");
     let Some(traceback) = &reading.traceback else {
         let (cause, grade, sentence) = match code {
             // By this a shell means a command that is not there, and says so; another program may mean anything by it.
@@ -229,6 +230,14 @@ pub(super) fn failed(reading: &Reading) -> Option<Finding> {
                 Cause::Failed,
                 Grade::Likely,
                 "a command of it could not be executed (code 126)".into(),
+            ),
+            129..=192 => (
+                Cause::Failed,
+                Grade::Likely,
+                format!(
+                    "it ended with code {code}: an error of its own, or how a shell tells that its command died of {}",
+                    signal_name(code - 128)
+                ),
             ),
             _ => (
                 Cause::Failed,

@@ -86,7 +86,7 @@ pub(super) fn hung(reading: &Reading) -> Option<Finding> {
 const BLOCKED: [&str; 5] = ["futex", "do_wait", "pipe_", "unix_stream", "wait_for_unix"];
 
 /// Where the main thread was when it was last looked at: the innermost line that is not of a library.
-fn main_stack(reading: &Reading) -> Option<String> {
+pub(super) fn main_stack(reading: &Reading) -> Option<String> {
     let stacks = &reading.case.stacks;
     let pid = reading.case.facts.pid?;
     let last = stacks

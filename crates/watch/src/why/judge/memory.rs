@@ -5,13 +5,15 @@ use tidegate_memory::format_bytes;
 use super::{Finding, Reading, observed, of_event, of_said, rlimit};
 use crate::ended::{Exit, signal_name};
 use crate::why::cause::Cause;
-use crate::why::facts::{Case, Counter, CounterKind, EndedChild, Scope};
+use crate::why::facts::{Case, Counter, CounterKind, EndedChild, Scope, SignalReason};
 use crate::why::log::{Constraint, KernelEvent, KernelKind, OomKill, Said};
 use crate::why::script::read_sources;
 use crate::why::verdict::{Evidence, Grade};
 
 /// The exit code of a shell whose command died of SIGKILL.
-const KILLED_BELOW: i32 = 128 + libc::SIGKILL;
+pub(super) const KILLED_BELOW: i32 = 128 + libc::SIGKILL;
+/// A process that does not handle a signal is gone within this time, its memory given back.
+const AT_ONCE_MS: u64 = 5_000;
 /// So much shared memory is more than a program has by itself.
 const SHARED: u64 = 1 << 20;
 /// Of the size of `/dev/shm`, this part of it in use is as good as all.
@@ -38,9 +40,58 @@ pub(super) fn stopped_at_the_line(reading: &Reading) -> Option<Finding> {
     })
 }
 
+/// It died of what `--before-kill` sent for it to save.
+pub(super) fn ended_by_the_warning(reading: &Reading) -> Option<Finding> {
+    let facts = &reading.case.facts;
+    let (signal, grade) = match facts.exit? {
+        Exit::Signal(signal) => (signal, Grade::Proven),
+        Exit::Code(code) if code > 128 => (code - 128, Grade::Likely),
+        _ => return None,
+    };
+    let last = facts.signals.iter().rfind(|sent| sent.signal == signal)?;
+    if last.why != SignalReason::NearLine {
+        return None;
+    }
+    // What does not handle a signal dies of it at once; later somebody else may have sent it again.
+    let at_once = facts
+        .duration_ms
+        .is_none_or(|end| end.saturating_sub(last.time_ms) <= AT_ONCE_MS);
+    let name = signal_name(signal);
+    let line = facts
+        .limit
+        .map_or(String::new(), |limit| format!(" of {}", format_bytes(limit)));
+    let died = match facts.exit {
+        Some(Exit::Code(code)) => format!("it ended with code {code} after {name}"),
+        _ => format!("it died of {name}"),
+    };
+    Some(Finding {
+        cause: Cause::Line,
+        grade: if at_once { grade } else { Grade::Likely },
+        sentence: format!(
+            "{died}, which --before-kill sent near the line{line}: it has no handler for it that lets it go on{}",
+            peak(reading)
+        ),
+        evidence: vec![
+            observed(died, "wait status"),
+            observed(
+                format!("{name} after {:.1} s", last.time_ms as f64 / 1e3),
+                "sent by tidegate run near the line",
+            ),
+        ],
+    })
+}
+
 /// The kernel's OOM killer: by a counter that counts nobody else, or by its own words about one of these processes.
 pub(super) fn killed_by_the_kernel(reading: &Reading) -> Option<Finding> {
     let facts = &reading.case.facts;
+    // A number alone names nobody: another rule weighs it.
+    if reading
+        .case
+        .foreign
+        .is_some_and(|foreign| foreign.lives == Some(false))
+    {
+        return None;
+    }
     let own = counters(reading, Scope::Own).next();
     let counted = own.and_then(Counter::rise).filter(|rise| *rise > 0);
     let kills: Vec<(&KernelEvent, &OomKill)> = kills(reading, own).collect();
@@ -52,12 +103,7 @@ pub(super) fn killed_by_the_kernel(reading: &Reading) -> Option<Finding> {
         Some(Exit::Code(code)) => format!("it ended with code {code}"),
         Some(Exit::Unknown) | None => "how it ended itself is not known".into(),
     };
-    // Of a shell around the command, 137 says as much as the signal itself.
-    let first = |(event, _): &(&KernelEvent, &OomKill)| event.pid.is_some() && event.pid == facts.pid;
-    let itself = matches!(
-        facts.exit,
-        Some(Exit::Signal(libc::SIGKILL) | Exit::Code(KILLED_BELOW))
-    ) || facts.exit.is_none() && (kills.is_empty() || kills.iter().any(first));
+    let victim = victim(reading, &kills, counted);
     let mut evidence: Vec<Evidence> = own
         .into_iter()
         .filter(|_| counted.is_some())
@@ -69,7 +115,7 @@ pub(super) fn killed_by_the_kernel(reading: &Reading) -> Option<Finding> {
             .map(|(event, _)| of_event(event, &facts.kernel.source)),
     );
     evidence.push(observed(status.clone(), "wait status"));
-    if !itself {
+    if victim == Victim::Other {
         return Some(Finding {
             cause: Cause::ChildOom,
             grade: Grade::Proven,
@@ -104,14 +150,66 @@ pub(super) fn killed_by_the_kernel(reading: &Reading) -> Option<Finding> {
             "memory ran out, of the machine or of a container around it".to_owned(),
         ),
     };
-    // Without an exit status, a counter alone does not say which of its processes it was.
-    let named = facts.exit.is_some() || !kills.is_empty();
     Some(Finding {
         cause,
-        grade: if named { grade } else { Grade::Likely },
+        grade: match victim {
+            Victim::Itself => grade,
+            Victim::LikelyItself | Victim::Other => grade.min(Grade::Likely),
+        },
         sentence: format!("the kernel killed it because {whose}{}", peak(reading)),
         evidence,
     })
+}
+
+/// Which process the kernel killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    /// The first one, or the command that a shell around it waited for.
+    Itself,
+    /// The first one ended as if by it, and nobody names the victim.
+    LikelyItself,
+    /// Only processes below the first one.
+    Other,
+}
+
+fn victim(reading: &Reading, kills: &[(&KernelEvent, &OomKill)], counted: Option<u64>) -> Victim {
+    let facts = &reading.case.facts;
+    let named = kills
+        .iter()
+        .any(|(event, _)| event.pid.is_some() && event.pid == facts.pid);
+    match facts.exit {
+        Some(Exit::Signal(libc::SIGKILL)) | None if named => Victim::Itself,
+        Some(Exit::Signal(libc::SIGKILL)) => {
+            // Numbers that the run never had may be of another namespace: whose they are they do not tell. Nor do the
+            // lines tell of a kill that has none.
+            let known = |(event, _): &(&KernelEvent, &OomKill)| {
+                event.pid.is_some_and(|pid| reading.pids.contains(&pid)) || is_another(reading, event)
+            };
+            let all_told = counted.is_none_or(|counted| counted <= kills.len() as u64);
+            match !kills.is_empty() && kills.iter().all(known) && all_told {
+                true => Victim::Other,
+                false => Victim::LikelyItself,
+            }
+        }
+        // Of a shell around the command, 137 says as much as the signal itself.
+        Some(Exit::Code(KILLED_BELOW)) if kills.is_empty() => Victim::LikelyItself,
+        Some(Exit::Code(KILLED_BELOW)) => Victim::Itself,
+        None if kills.is_empty() => Victim::LikelyItself,
+        _ => Victim::Other,
+    }
+}
+
+/// Whether the kernel calls the victim otherwise than the first process was called when it was last seen.
+fn is_another(reading: &Reading, event: &KernelEvent) -> bool {
+    let case = reading.case;
+    let first = case
+        .processes
+        .iter()
+        .rfind(|process| Some(process.pid) == case.facts.pid);
+    let names = first
+        .map(|process| process.name.as_str())
+        .zip(event.name.as_deref());
+    names.is_some_and(|(first, victim)| first != victim)
 }
 
 /// What to say of processes that were killed below one that was not.
@@ -141,12 +239,17 @@ fn of_children(
         .iter()
         .rev()
         .find(|stall| stall.after_child.is_some());
+    let status = match facts.exit {
+        Some(Exit::Signal(libc::SIGKILL)) => "it was itself killed later, by a SIGKILL that somebody sent",
+        Some(Exit::Unknown) | None => status,
+        _ => &format!("{status} itself"),
+    };
     let then = match waited {
         Some(stall) => format!(
             "; after that nothing moved for {:.0} s, and {status}",
             stall.to_ms.saturating_sub(stall.from_ms) as f64 / 1e3
         ),
-        None => format!("; {status} itself"),
+        None => format!("; {status}"),
     };
     format!("{who} for want of memory{limit}{then}{}", peak(reading))
 }
@@ -195,11 +298,13 @@ pub(super) fn killed_by_a_daemon(reading: &Reading) -> Option<Finding> {
 /// SIGKILL without an OOM kill, or where nobody counted.
 pub(super) fn killed_otherwise(reading: &Reading) -> Option<Finding> {
     let facts = &reading.case.facts;
-    // A shell tells the end of its command by its own code, and in words.
-    let below = facts.exit == Some(Exit::Code(KILLED_BELOW)) && was_killed_below(reading);
-    if facts.exit != Some(Exit::Signal(libc::SIGKILL)) && !below {
-        return None;
-    }
+    // A shell tells the end of its command by its own code, and in words; so may anybody else.
+    let (status, grade) = match facts.exit? {
+        Exit::Signal(libc::SIGKILL) => ("SIGKILL", Grade::Proven),
+        Exit::Code(KILLED_BELOW) if saw_a_child_killed(reading) => ("exit code 137", Grade::Proven),
+        Exit::Code(KILLED_BELOW) if says_killed(reading) => ("exit code 137", Grade::Likely),
+        _ => return None,
+    };
     let all: Vec<&Counter> = facts
         .counters
         .iter()
@@ -209,17 +314,24 @@ pub(super) fn killed_otherwise(reading: &Reading) -> Option<Finding> {
     let risen = all.iter().any(|counter| counter.rise() > Some(0));
     let counted = all.iter().any(|counter| counter.rise().is_some());
     let lines = all.iter().map(|counter| counter.evidence());
-    let evidence: Vec<Evidence> = std::iter::once(observed("SIGKILL", "wait status"))
+    let evidence: Vec<Evidence> = std::iter::once(observed(status, "wait status"))
         .chain(lines)
         .collect();
     let none_of_its_own = own.is_some_and(|own| own.rise() == Some(0));
     Some(if none_of_its_own || (counted && !risen) {
         Finding {
             cause: Cause::Killed,
-            grade: Grade::Proven,
-            sentence:
-                "it was killed by SIGKILL from outside, and not for memory: the kernel counted no OOM kill"
-                    .into(),
+            grade,
+            sentence: match grade {
+                Grade::Proven => {
+                    "it was killed by SIGKILL from outside, and not for memory: the kernel counted no OOM kill"
+                }
+                _ => {
+                    "it says that it was killed, and not for memory: the kernel counted no OOM kill; no process of it \
+                     was seen to die of SIGKILL"
+                }
+            }
+            .into(),
             evidence,
         }
     } else if risen {
@@ -236,17 +348,28 @@ pub(super) fn killed_otherwise(reading: &Reading) -> Option<Finding> {
         Finding {
             cause: Cause::Unknown,
             grade: Grade::Unknown,
-            sentence: "it died of SIGKILL; whether for memory nobody counted".into(),
+            sentence: match facts.exit {
+                Some(Exit::Code(code)) => {
+                    format!(
+                        "it ended with code {code}, as after a SIGKILL; whether for memory nobody counted"
+                    )
+                }
+                _ => "it died of SIGKILL; whether for memory nobody counted".into(),
+            },
             evidence,
         }
     })
 }
 
-/// Whether a child was seen to die of SIGKILL, or the shell says so.
-fn was_killed_below(reading: &Reading) -> bool {
+fn saw_a_child_killed(reading: &Reading) -> bool {
     let seen = |child: &EndedChild| child.exit == Some(Exit::Signal(libc::SIGKILL));
+    reading.case.facts.ended_children.iter().any(seen)
+}
+
+/// Whether it, or whoever told its end, says so in words.
+pub(super) fn says_killed(reading: &Reading) -> bool {
     let said = |said: &Said| said.cause == Cause::Killed && !said.handled;
-    reading.case.facts.ended_children.iter().any(seen) || reading.said.iter().any(said)
+    reading.said.iter().any(said)
 }
 
 /// An allocation that failed because the address space is limited, though there was memory.
@@ -407,3 +530,6 @@ fn peak(reading: &Reading) -> String {
     let peak = reading.case.facts.peak;
     peak.map_or(String::new(), |peak| format!(" (peak {})", format_bytes(peak)))
 }
+
+#[cfg(test)]
+mod tests;

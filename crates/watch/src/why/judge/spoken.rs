@@ -3,7 +3,7 @@
 use super::{Finding, Reading, observed, of_said};
 use crate::ended::{Exit, signal_name};
 use crate::why::cause::Cause;
-use crate::why::log::Said;
+use crate::why::log::{Said, reports_of_loss};
 use crate::why::verdict::Grade;
 
 /// The last message that explains an end, unless the job coped with it.
@@ -12,8 +12,10 @@ pub(super) fn said_so(reading: &Reading) -> Option<Finding> {
     let done = exit == Some(Exit::Code(0));
     let counts = |said: &&Said| {
         let fits = match said.cause {
-            // The end of a training whose loss is lost may look like any other.
-            Cause::NotANumber => true,
+            // The end of a training whose loss is lost may look like any other, but one loss is no training.
+            Cause::NotANumber => {
+                !done || said.grade == Grade::Proven || reports_of_loss(&reading.case.log) > 1
+            }
             _ => !done,
         };
         // Logs may speak of the processes of others.
@@ -53,7 +55,7 @@ pub(super) fn said_so(reading: &Reading) -> Option<Finding> {
         cause => cause,
     };
     let status = match exit {
-        Some(Exit::Code(code)) => format!("code {code}"),
+        Some(Exit::Code(code)) => format!("exit code {code}"),
         Some(Exit::Signal(signal)) => signal_name(signal),
         Some(Exit::Unknown) | None => "not known".into(),
     };
@@ -139,7 +141,7 @@ pub(super) fn by_the_system(reading: &Reading) -> Option<Finding> {
         sentence: format!("{what}: {}", line.text.trim()),
         evidence: vec![
             observed(line.text.trim(), format!("log line {}", line.number)),
-            observed(format!("code {code}"), "wait status"),
+            observed(format!("exit code {code}"), "wait status"),
         ],
     })
 }

@@ -82,7 +82,8 @@ const KILLED_BY_LIMIT: &str = "Slurm says that the job was killed for its memory
 const SLURM_OOM: i32 = 125;
 
 /// An exit status in the words of whoever tells it: `137`, `0:125` and `0:9` of Slurm, `-9` of Python, `SIGKILL`,
-/// `signal 9`, `exit code 139`, `OOMKilled`, `OUT_OF_MEMORY`. 129 to 192 is what a shell makes of a signal. With what it
+/// `signal 9`, `exit code 139`, `OOMKilled`, `OUT_OF_MEMORY`. 129 to 192 is what a shell makes of a signal, and any
+/// program may end with: likely that. With what it
 /// shows by itself, if anything; its line number is 0.
 pub fn explain_exit(text: &str) -> Option<(Exit, Option<Said>)> {
     let text = text.trim().trim_end_matches('.');
@@ -155,7 +156,14 @@ fn named(word: &str) -> Option<&'static Signal> {
 
 fn by_code(text: &str, code: i32) -> Option<(Exit, Option<Said>)> {
     match code {
-        129..=192 => Some(by_signal(text, code - 128)),
+        // Any program may end with such a code by itself.
+        129..=192 => {
+            let said = by_signal(text, code - 128).1.map(|said| Said {
+                grade: said.grade.min(Grade::Likely),
+                ..said
+            });
+            Some((Exit::Code(code), said))
+        }
         0..=255 => Some((Exit::Code(code), None)),
         _ => None,
     }
@@ -187,17 +195,20 @@ fn told(text: &str, cause: Cause, grade: Grade, sentence: String) -> Said {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_memory::Host;
+
     use super::*;
+    use crate::why::{ForeignJob, case_of_job, judge_told};
 
     #[test]
     fn exits_are_understood() {
         use Cause::*;
         for (text, exit, cause) in [
-            ("137", Exit::Signal(9), Some(Killed)),
-            ("143", Exit::Signal(15), Some(Stopped)),
-            ("139", Exit::Signal(11), Some(SegmentationFault)),
-            ("134", Exit::Signal(6), Some(Abort)),
-            ("130", Exit::Signal(2), Some(Stopped)),
+            ("137", Exit::Code(137), Some(Killed)),
+            ("143", Exit::Code(143), Some(Stopped)),
+            ("139", Exit::Code(139), Some(SegmentationFault)),
+            ("134", Exit::Code(134), Some(Abort)),
+            ("130", Exit::Code(130), Some(Stopped)),
             ("1", Exit::Code(1), None),
             ("0", Exit::Code(0), None),
             ("128", Exit::Code(128), None),
@@ -207,7 +218,7 @@ mod tests {
             ("0:15", Exit::Signal(15), Some(Stopped)),
             ("1:0", Exit::Code(1), None),
             ("0:0", Exit::Code(0), None),
-            ("137:0", Exit::Signal(9), Some(Killed)),
+            ("137:0", Exit::Code(137), Some(Killed)),
             ("ExitCode 0:53", Exit::Signal(53), None),
             ("-9", Exit::Signal(9), Some(Killed)),
             ("-11", Exit::Signal(11), Some(SegmentationFault)),
@@ -217,7 +228,7 @@ mod tests {
             ("killed by signal 11", Exit::Signal(11), Some(SegmentationFault)),
             ("Signal 9 (SIGKILL)", Exit::Signal(9), Some(Killed)),
             ("<Signals.SIGKILL: 9>", Exit::Signal(9), Some(Killed)),
-            ("exit code 137", Exit::Signal(9), Some(Killed)),
+            ("exit code 137", Exit::Code(137), Some(Killed)),
             ("Exit code: 1", Exit::Code(1), None),
             ("exit status 2", Exit::Code(2), None),
             ("OOMKilled", Exit::Signal(9), Some(CgroupOom)),
@@ -235,6 +246,38 @@ mod tests {
         ] {
             let (found, said) = explain_exit(text).unwrap_or_else(|| panic!("{text} is understood"));
             assert_eq!((found, said.map(|said| said.cause)), (exit, cause), "{text}");
+        }
+    }
+
+    #[test]
+    fn codes_of_shells_prove_nothing() {
+        use Cause::{Abort, Failed, Killed, SegmentationFault, Stopped};
+        use Grade::{Likely, Proven, Unknown};
+        for (text, expected) in [
+            ("139", (SegmentationFault, Likely)),
+            ("143", (Stopped, Likely)),
+            ("134", (Abort, Likely)),
+            ("137", (Killed, Unknown)),
+            ("138", (Failed, Likely)),
+            ("SIGSEGV", (SegmentationFault, Proven)),
+            ("0:11", (SegmentationFault, Proven)),
+            ("-11", (SegmentationFault, Proven)),
+            ("SIGTERM", (Stopped, Proven)),
+            ("0:9", (Killed, Unknown)),
+            ("3", (Failed, Proven)),
+        ] {
+            let job = ForeignJob {
+                exit: Some(text),
+                ..ForeignJob::default()
+            };
+            let (case, told) = case_of_job(&Host::live(), &job).unwrap();
+            let verdict = judge_told(&case, told);
+            // Who sent a SIGKILL is not known, and so is the cause.
+            let cause = match verdict.cause {
+                Cause::Unknown => Killed,
+                cause => cause,
+            };
+            assert_eq!((cause, verdict.grade), expected, "{text}: {}", verdict.sentence);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Losses that are no longer numbers, as training loops print them.
 
-use crate::why::Grade;
+use crate::why::{Grade, LogLine};
 
 /// What a line says of the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,11 @@ pub(super) fn loss(text: &str) -> Option<Loss> {
         }
     }
     found
+}
+
+/// The lines of a log that tell a loss as a training does, number or not.
+pub(in crate::why) fn reports_of_loss(log: &[LogLine]) -> usize {
+    log.iter().filter(|line| loss(&line.text).is_some()).count()
 }
 
 /// `best_loss`, `min loss`, `lowest val_loss`: what they are before there is any is infinite.

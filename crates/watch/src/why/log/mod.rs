@@ -35,6 +35,7 @@ mod tests;
 pub use exit::explain_exit;
 pub(super) use handled::is_farewell;
 pub use kernel::{Constraint, KernelEvent, KernelKind, OomKill, kernel_events};
+pub(in crate::why) use loss::reports_of_loss;
 pub(in crate::why) use machine::xid_is_hardware;
 pub use messages::{Said, said};
 pub(super) use traceback::last_of;

@@ -59,10 +59,17 @@ pub fn remedies(case: &Case, cause: Cause, growth: &[Growth], sources: &[(PathBu
     let unexplained = places.iter().filter(|place| !explained.contains(&place.index));
     let is_import = |place: &Place| {
         let code = place.growth.code.as_deref().unwrap_or_default();
-        code.starts_with("import ") || code.starts_with("from ")
+        let mut frames = std::iter::once(&place.growth.place).chain(&place.growth.within);
+        code.starts_with("import ")
+            || code.starts_with("from ")
+            || frames.any(|frame| frame.file.starts_with("<frozen importlib"))
     };
+    // Nobody changes a library for it.
+    let is_library =
+        |place: &Place| place.source.is_none() && place.cell.is_none() && in_library(place.frame);
     let unexplained = unexplained
-        .filter(|place| place.growth.share >= UNKNOWN_SHARE && is_about_memory(cause) && !is_import(place));
+        .filter(|place| place.growth.share >= UNKNOWN_SHARE && is_about_memory(cause))
+        .filter(|place| !is_import(place) && !is_library(place));
     let unexplained: Vec<Remedy> = unexplained.map(|place| of_place(place, &sources)).collect();
     let (counted, general): (Vec<Remedy>, Vec<Remedy>) = general_remedies(case, cause)
         .into_iter()
@@ -312,6 +319,13 @@ fn command_for(case: &Case, command: &str) -> String {
         None => words.extend([option.to_string(), value.to_string()]),
     }
     words.join(" ")
+}
+
+fn in_library(frame: &Frame) -> bool {
+    ["site-packages/", "dist-packages/", "/lib/python", "/lib64/python"]
+        .iter()
+        .any(|part| frame.file.contains(part))
+        || frame.file.starts_with("<frozen")
 }
 
 /// A line that no rule knows, and at which memory grew all the same.

@@ -93,9 +93,12 @@ fn by_processes(records: &[&FlightRecord], figure: fn(&FlightRecord) -> Option<u
         return points_of(records, figure);
     }
     let point = |record: &&FlightRecord| {
-        let bytes = match record.proportional {
-            Some(_) => figure(record)? as f64,
-            None => record.resident? as f64 - between(&knots, seconds(record), record.processes)?,
+        let bytes = match (record.proportional, record.resident) {
+            (None, Some(resident)) => {
+                let known = between(&knots, seconds(record), record.processes);
+                resident as f64 - known.or_else(|| near(&knots, record))?
+            }
+            _ => figure(record)? as f64,
         };
         Some(Point {
             seconds: seconds(record),
@@ -131,6 +134,16 @@ fn between(knots: &[Knot], seconds: f64, processes: u32) -> Option<f64> {
                 .map(|knot| knot.value)
         }
     }
+}
+
+/// About what is shared where no closer look had as many processes: as at the nearest one, where there were more of them
+/// their part of it.
+fn near(knots: &[Knot], record: &FlightRecord) -> Option<f64> {
+    let seconds = seconds(record);
+    let away = |knot: &&Knot| (knot.seconds - seconds).abs();
+    let nearest = knots.iter().min_by(|a, b| away(a).total_cmp(&away(b)))?;
+    let part = f64::from(record.processes) / f64::from(nearest.processes.max(1));
+    Some(nearest.value * part.min(1.0))
 }
 
 /// Shared memory that no process has mapped is held all the same; only the cgroup counts it.
@@ -234,4 +247,37 @@ pub(super) fn end_ms(case: &Case) -> u64 {
     let flight = case.flight.last().map(|record| record.time_ms);
     let process = case.processes.last().map(|record| record.time_ms);
     flight.max(process).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_point_is_left_out() {
+        const MB: u64 = 1_000_000;
+        let look = |time_ms, processes, resident, proportional| FlightRecord {
+            time_ms,
+            processes,
+            resident: Some(resident * MB),
+            proportional,
+            anonymous: proportional,
+            ..FlightRecord::default()
+        };
+        let records = [
+            look(0, 1, 3, Some(MB)),
+            // A fork, and its end, between two closer looks.
+            look(100, 2, 36, None),
+            look(200, 3, 40, None),
+            look(300, 1, 3, Some(MB)),
+            look(400, 6, 50, Some(20 * MB)),
+            look(500, 2, 40, None),
+        ];
+        let all: Vec<&FlightRecord> = records.iter().collect();
+        let points: Vec<f64> = by_processes(&all, |record| record.proportional.or(record.resident))
+            .iter()
+            .map(|point| point.bytes / MB as f64)
+            .collect();
+        assert_eq!(points, [1.0, 34.0, 38.0, 1.0, 20.0, 30.0]);
+    }
 }
