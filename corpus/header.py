@@ -27,7 +27,7 @@ from pathlib import Path
 KEYS = ("cause", "grade", "memory", "pattern", "line", "needs", "limit", "after", "exit", "near-miss of")
 INSIDE = ("as", "nofile", "cpu")
 AROUND = ("shm", "disk", "pids", "swapped")
-PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn")
+PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "torch")
 COMPILED = (".c", ".cpp", ".rs")
 
 

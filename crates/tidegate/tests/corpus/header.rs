@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PACKAGES: [&str; 4] = ["numpy", "pandas", "scipy", "scikit-learn"];
+const PACKAGES: [&str; 5] = ["numpy", "pandas", "scipy", "scikit-learn", "torch"];
 const SOURCES: [&str; 5] = ["py", "sh", "c", "cpp", "rs"];
 
 #[derive(Debug, Default)]
