@@ -139,7 +139,7 @@ fn once(
     }
     let ended = supervise(&session.host, job, watch)?;
     let run = session.store.get(&run.id)?;
-    let explanation = judge_and_keep(session, &run)?;
+    let explanation = judge_and_keep(session, &run, Some(&ended.facts))?;
     let stops = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
     let signals = &explanation.case.facts.signals;
     let stopped = signals

@@ -8,6 +8,7 @@ use tidegate_runs::{FlightRecord, Outcome, Status};
 
 use crate::event::{Done, Failure};
 use crate::job::StopReason;
+use crate::why::Facts;
 
 /// How a process left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,8 @@ pub struct Ended {
     pub speaks: bool,
     pub last: Option<FlightRecord>,
     pub duration: Duration,
+    /// What only the supervisor saw; also where no disk took it.
+    pub facts: Facts,
 }
 
 impl Ended {

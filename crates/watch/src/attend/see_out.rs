@@ -34,9 +34,9 @@ impl Attend<'_> {
         let (exit, max_resident) = self.child.reap();
         let final_record = self.sampler.last_look(self.confinement.group());
         self.recorder.keep(&final_record, &mut trouble);
-        let ended = self.account(exit, max_resident);
-        let facts = self.facts(&ended);
-        self.recorder.facts(&facts, &mut trouble);
+        let mut ended = self.account(exit, max_resident);
+        ended.facts = self.facts(&ended);
+        self.recorder.facts(&ended.facts, &mut trouble);
         if let Some(trouble) = self.confinement.remove() {
             self.warn(trouble);
         }
@@ -156,6 +156,7 @@ impl Attend<'_> {
             speaks: self.speaks,
             last: self.sampler.last,
             duration: self.sampler.elapsed(),
+            facts: Facts::default(),
         }
     }
 }

@@ -38,18 +38,19 @@ pub(super) fn traceback(page: &mut Page<'_>, at: usize) -> Option<(Traceback, us
             earlier = None;
             length = traceback.chain().count();
         }
-        innermost(&mut traceback).chained = earlier;
+        *last_link(&mut traceback) = earlier;
         parsed = Parsed { traceback, ..next };
     }
     Some((parsed.traceback, parsed.next))
 }
 
-/// The last of a chain, whose `chained` is free.
-fn innermost(mut traceback: &mut Traceback) -> &mut Traceback {
-    while traceback.chained.is_some() {
-        traceback = traceback.chained.as_deref_mut().expect("looked at above");
+/// The end of a chain, where nothing follows yet.
+fn last_link(traceback: &mut Traceback) -> &mut Option<Box<Traceback>> {
+    let mut link = &mut traceback.chained;
+    while let Some(ref mut next) = *link {
+        link = &mut next.chained;
     }
-    traceback
+    link
 }
 
 struct Parsed {
