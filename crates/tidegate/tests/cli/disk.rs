@@ -146,6 +146,24 @@ fn no_room_for_the_record_of_a_run() {
     }
 }
 
+/// A command goes on, its output and its exit code are passed on, and what was seen of its end is told.
+#[test]
+fn no_room_for_the_record_of_a_command() {
+    let place = Place::new();
+    let Some(_disk) = Disk::new(&place, "disk", "size=300k") else {
+        return;
+    };
+    let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; exit 3";
+    let answer = place.run_words(&["run", "--home", "disk/home", "--", "sh", "-c", script]);
+    assert_eq!(answer.code, Some(3));
+    assert_eq!(answer.stdout.lines().last(), Some("line 19999"));
+    assert!(
+        answer.stderr.contains("No space left on device") && answer.stderr.contains("code 3 (proven)"),
+        "{}",
+        answer.stderr
+    );
+}
+
 #[test]
 fn no_room_for_predictions() {
     let place = Place::with(Rows::binary(50_000).csv());

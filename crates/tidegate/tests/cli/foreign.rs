@@ -324,6 +324,47 @@ fn a_job_that_died_of_memory_is_tried_again_with_less() {
     assert_eq!(first["verdict"]["cause"], "cgroup_oom");
 }
 
+/// What comes through a pipe is a log, too; what is none of these is refused.
+#[test]
+fn what_is_asked_about_must_be_something() {
+    let place = Place::new();
+    let mut child = place
+        .command("why --log - --exit 1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input
+        .write_all(b"epoch 1\nMemoryError: Unable to allocate 8.00 GiB for an array\n")
+        .unwrap();
+    drop(input);
+    let answer = place.finish(child);
+    assert!(
+        answer.code == Some(0) && answer.stdout.contains("8.00 GiB"),
+        "{}",
+        answer.stdout
+    );
+    insta::assert_snapshot!(place.run("why --exit banana").error(), @"");
+    insta::assert_snapshot!(place.run("why --log nowhere.log").error(), @"");
+    assert_eq!(place.run("why --pid 0").code, Some(2));
+    insta::assert_snapshot!(place.run("why").error(), @"");
+}
+
+/// A report is for people who have no terminal: no colours, no drawing wider than a page, nothing that the log painted.
+#[test]
+fn a_report_is_plain_text() {
+    let place = Place::new();
+    let script = r"printf '\033[31mred\033[0m\007 text\n'; head -c 4000 /dev/zero | tr '\0' x; exit 7";
+    assert_eq!(place.run_words(&["run", "--", "sh", "-c", script]).code, Some(7));
+    let text = place.ok("why --report").stdout;
+    assert!(text.contains("code 7") && text.contains("red text"), "{text}");
+    let is_plain = |c: char| c == '\n' || !c.is_control();
+    assert!(text.chars().all(is_plain), "{text:?}");
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest < Some(400), "{longest:?}");
+}
+
 /// A log and an exit status of a job that ran elsewhere.
 #[test]
 fn a_job_of_elsewhere_is_explained_by_what_is_left() {

@@ -17,12 +17,14 @@ mod thrashing;
 
 use std::collections::HashSet;
 
+use tidegate_runs::Frame;
+
 use super::cause::Cause;
 use super::devices::devices;
 use super::facts::Case;
 use super::log::{KernelEvent, Said, Traceback, kernel_events, said};
 use super::script::{Scripts, in_its_source, read_sources, remedies};
-use super::series::{growth, pattern};
+use super::series::{growing_now, growth, pattern};
 use super::verdict::{Evidence, Grade, Standing, Verdict};
 use crate::plain::readable;
 
@@ -103,9 +105,14 @@ pub fn judge_told(case: &Case, told: Option<Said>) -> Verdict {
     let mut evidence = finding.evidence;
     evidence.extend(crash::place(&reading, finding.cause));
     evidence.extend(beside);
-    evidence.extend(reading.unseen());
     let sources = read_sources(case);
     let scripts = Scripts::parse(&case.facts.folder, &sources);
+    if finding.cause.is_memory() && finding.cause != Cause::DeviceMemory {
+        // A kernel's name for a cell says nothing to a person.
+        let place = growing_now(case, &scripts).filter(|place| !place.file.contains("/ipykernel_"));
+        evidence.extend(place.map(|place| grew_last(&place)));
+    }
+    evidence.extend(reading.unseen());
     let growth = in_its_source(case, growth(case, &scripts), &sources);
     let remedies = remedies(case, finding.cause, &growth, &sources);
     let verdict = Verdict {
@@ -198,6 +205,18 @@ fn observed(text: impl Into<String>, source: impl Into<String>) -> Evidence {
         standing: Standing::Observed,
         text: text.into(),
         source: source.into(),
+    }
+}
+
+/// What runs last need not be what has grown most.
+fn grew_last(place: &Frame) -> Evidence {
+    Evidence {
+        standing: Standing::Partial,
+        text: format!(
+            "it was growing at {}:{} in {}",
+            place.file, place.line, place.function
+        ),
+        source: "the stacks of Python before the end".into(),
     }
 }
 

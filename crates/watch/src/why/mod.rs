@@ -27,8 +27,8 @@ pub use facts::{
 pub use foreign::{ForeignJob, case_of_job};
 pub use judge::{judge, judge_told};
 pub use log::{
-    Constraint, KernelEvent, KernelKind, OomKill, Said, Traceback, explain_exit, kernel_events,
-    last_traceback, said, tracebacks,
+    Constraint, KernelEvent, KernelKind, OomKill, Said, Traceback, explain_exit, kernel_events, said,
+    tracebacks,
 };
 pub use pattern::{Pattern, PatternKind};
 pub use remedies::general_remedies;

@@ -39,4 +39,4 @@ pub(in crate::why) use loss::reports_of_loss;
 pub(in crate::why) use machine::xid_is_hardware;
 pub use messages::{Said, said};
 pub(super) use traceback::last_of;
-pub use traceback::{Traceback, last_traceback, tracebacks};
+pub use traceback::{Traceback, tracebacks};

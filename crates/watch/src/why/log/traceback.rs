@@ -84,10 +84,6 @@ pub fn tracebacks(log: &[LogLine]) -> Vec<Traceback> {
 
 /// The one that counts: the last that was not handled, and of several the last that is not merely the consequence of a
 /// process that had failed before.
-pub fn last_traceback(log: &[LogLine]) -> Option<Traceback> {
-    last_of(tracebacks(log))
-}
-
 pub(in crate::why) fn last_of(mut found: Vec<Traceback>) -> Option<Traceback> {
     found.retain(|traceback| !traceback.handled);
     let at = found.iter().rposition(|traceback| !is_consequence(traceback));

@@ -85,7 +85,8 @@ fn range(points: &[Point]) -> (f64, f64) {
 }
 
 /// A ramp in one call is one load: a file read whole, a table joined. By the stacks and what the sources say of their
-/// lines, where there are any: a loop of one line is steps, though it looks like one call. Else by its speed, at which no step does anything but allocate, the more so where it is known to have computed or read all the time.
+/// lines, where there are any: a loop of one line is steps, though it looks like one call. Else by its speed, at which no
+/// step does anything but allocate, the more so where it is known to have computed or read all the time.
 fn is_one_load(case: &Case, scripts: &Scripts, rise: &Rise) -> bool {
     const LONGEST_LOAD: f64 = 60.0;
     const LONGEST_FILL: f64 = 10.0;

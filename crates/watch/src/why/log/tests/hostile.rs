@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tidegate_runs::Stream;
 
-use super::super::{explain_exit, kernel_events, last_traceback, said, tracebacks};
+use super::super::{explain_exit, kernel_events, last_of, said, tracebacks};
 use crate::why::{KernelLog, LogLine};
 
 /// Pieces that the parsers look for, to be put together in the wrong way.
@@ -126,7 +126,7 @@ proptest! {
             prop_assert!(traceback.lines.contains(&traceback.number));
             prop_assert!(traceback.chain().count() <= 20);
         }
-        last_traceback(&lines);
+        last_of(tracebacks(&lines));
         // Numbers that are in no order are wrong, but no reason to fall over.
         for line in lines.iter_mut().step_by(3) {
             line.number = number;

@@ -1,6 +1,6 @@
 //! Tracebacks in all the forms that logs have them in.
 
-use super::super::{last_traceback, tracebacks};
+use super::super::{last_of, tracebacks};
 use super::*;
 use crate::why::Cause;
 
@@ -17,7 +17,7 @@ Traceback (most recent call last):
   File \"/usr/lib/python3.11/site-packages/numpy/core/numeric.py\", line 205, in ones
     a = empty(shape, dtype, order)
 numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.45 GiB for an array with shape (1000000000,) and data type float64";
-    let found = last_traceback(&log(text)).expect("there is one");
+    let found = last_of(tracebacks(&log(text))).expect("there is one");
     assert_eq!(found.exception, "numpy._core._exceptions._ArrayMemoryError");
     assert!(found.message.starts_with("Unable to allocate 7.45 GiB"));
     assert_eq!(found.frames.len(), 3);
@@ -303,7 +303,7 @@ fn the_one_that_counts() {
         ),
         (String::new(), None),
     ] {
-        let found = last_traceback(&log(&text)).map(|traceback| traceback.exception);
+        let found = last_of(tracebacks(&log(&text))).map(|traceback| traceback.exception);
         assert_eq!(found.as_deref(), expected, "{text}");
     }
 }
@@ -318,7 +318,7 @@ fn other_output_between_the_lines() {
             line.stream = Stream::Out;
         }
     }
-    let found = last_traceback(&lines).expect("there is one");
+    let found = last_of(tracebacks(&lines)).expect("there is one");
     assert_eq!((found.exception.as_str(), found.frames.len()), ("KeyError", 1));
 }
 

@@ -161,6 +161,8 @@ fn is_from_steps<'s>(reading: &Reading<'s>, at: Node<'s>, collection: Node<'s>) 
         let over = goes_over(around).and_then(|over| reading.held(over));
         matches!(over, Some(Held::Loader | Held::Dataset))
             || method_calls(around, "backward").next().is_some()
+            // One tensor is not made of turns whose number nobody knows.
+            || around.kind() == "while_statement"
     });
     steps && !goes_back(reading, function_or_script(at), collection)
 }
