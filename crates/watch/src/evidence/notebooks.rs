@@ -22,9 +22,12 @@ impl Notebooks {
         let known = self.found.len();
         for process in living {
             let mut looks = self.looked.get(&process).copied().unwrap_or(0);
-            if looks < LOOKS && is_kernel(process.0) {
-                let new = notebook_of(process.0).filter(|file| !self.found.contains(file));
-                self.found.extend(new);
+            if looks < LOOKS
+                && is_kernel(process.0)
+                && let Some(environment) = environment_of(process.0)
+            {
+                let new = notebook_of(process.0, &environment);
+                self.found.extend(new.filter(|file| !self.found.contains(file)));
                 looks = LOOKS;
             }
             looked.insert(process, (looks + 1).min(LOOKS));
@@ -41,9 +44,14 @@ fn is_kernel(pid: i32) -> bool {
         .any(|word| word.windows(9).any(|part| part == b"ipykernel"))
 }
 
-/// Jupyter's server tells a kernel which notebook it is for.
-fn notebook_of(pid: i32) -> Option<PathBuf> {
+/// A process that is just being started has none yet.
+fn environment_of(pid: i32) -> Option<Vec<u8>> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    (!environment.is_empty()).then_some(environment)
+}
+
+/// Jupyter's server tells a kernel which notebook it is for.
+fn notebook_of(pid: i32, environment: &[u8]) -> Option<PathBuf> {
     let mut variables = environment.split(|byte| *byte == 0);
     let file = variables.find_map(|variable| variable.strip_prefix(b"JPY_SESSION_NAME="))?;
     let file = PathBuf::from(OsString::from_vec(file.to_vec()));
@@ -60,6 +68,7 @@ fn notebook_of(pid: i32) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use std::process::{Command, Stdio};
 
     #[test]
@@ -70,11 +79,15 @@ mod tests {
         let sleep = |name: &str| {
             let mut command = Command::new("sh");
             command
-                .args(["-c", "read line", name])
+                .args(["-c", "echo started; read line", name])
                 .env("JPY_SESSION_NAME", "work/train.ipynb")
                 .current_dir(folder.path())
-                .stdin(Stdio::piped());
-            command.spawn().unwrap()
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut started = [0; "started".len()];
+            child.stdout.as_mut().unwrap().read_exact(&mut started).unwrap();
+            child
         };
         let mut children = [sleep("ipykernel_launcher"), sleep("loader")];
         let mut notebooks = Notebooks::default();
