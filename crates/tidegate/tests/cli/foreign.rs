@@ -345,10 +345,22 @@ fn what_is_asked_about_must_be_something() {
         "{}",
         answer.stdout
     );
-    insta::assert_snapshot!(place.run("why --exit banana").error(), @"");
-    insta::assert_snapshot!(place.run("why --log nowhere.log").error(), @"");
+    insta::assert_snapshot!(place.run("why --exit banana").error(), @r#"
+    exit 2
+    error: "banana" is no exit status that is known
+      hint: as a shell, a scheduler or a container tells it: 137, 0:125, SIGSEGV, OOMKilled, OUT_OF_MEMORY
+    "#);
+    insta::assert_snapshot!(place.run("why --log nowhere.log").error(), @r"
+    exit 2
+    error: nowhere.log: the log cannot be read: No such file or directory (os error 2)
+      hint: --log takes one file, or - for what comes through a pipe
+    ");
     assert_eq!(place.run("why --pid 0").code, Some(2));
-    insta::assert_snapshot!(place.run("why").error(), @"");
+    insta::assert_snapshot!(place.run("why").error(), @r#"
+    exit 2
+    error: no run is called "last"
+      hint: this home has no runs yet
+    "#);
 }
 
 /// A report is for people who have no terminal: no colours, no drawing wider than a page, nothing that the log painted.
