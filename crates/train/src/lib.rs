@@ -11,6 +11,7 @@ mod event;
 pub mod linear;
 mod metrics;
 mod model;
+pub mod network;
 mod predict;
 mod report;
 mod tensors;

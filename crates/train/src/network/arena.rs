@@ -1,0 +1,219 @@
+//! One piece of memory for all that a program holds, with the place of every buffer worked out beforehand.
+
+use std::ops::Range;
+
+use super::kernels::product::OVERREAD;
+
+/// A buffer of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Buffer(pub(crate) usize);
+
+/// What is known of a buffer before it has a place.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    pub name: String,
+    /// Values of 4 bytes.
+    pub len: usize,
+    /// The operations that use it, first and last; `None` for what lives as long as the program.
+    pub life: Option<(usize, usize)>,
+}
+
+/// The places of all buffers.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Where each buffer starts, in values.
+    pub offsets: Vec<usize>,
+    /// Values in all.
+    pub len: usize,
+}
+
+/// Values to which buffers are aligned: a cache line.
+const LINE: usize = 16;
+
+fn footprint(len: usize) -> usize {
+    (len + OVERREAD).next_multiple_of(LINE)
+}
+
+/// Gives every buffer its place. Buffers that live at the same time never overlap. What lives long comes first; the others,
+/// largest first, where there is room beneath what is there already.
+pub(crate) fn lay_out(specs: &[Spec]) -> Layout {
+    let mut offsets = vec![0; specs.len()];
+    let mut base = 0;
+    for (spec, offset) in specs.iter().zip(&mut offsets) {
+        if spec.life.is_none() {
+            *offset = base;
+            base += footprint(spec.len);
+        }
+    }
+    let mut order: Vec<usize> = (0..specs.len()).filter(|&i| specs[i].life.is_some()).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(specs[i].len), i));
+    let mut placed: Vec<usize> = Vec::with_capacity(order.len());
+    let mut len = base;
+    for i in order {
+        let neighbours = placed.iter().filter(|&&j| meet(specs[i].life, specs[j].life));
+        let mut taken: Vec<Range<usize>> = neighbours
+            .map(|&j| offsets[j]..offsets[j] + footprint(specs[j].len))
+            .collect();
+        taken.sort_by_key(|range| range.start);
+        let size = footprint(specs[i].len);
+        let mut at = base;
+        for range in taken {
+            if range.start >= at + size {
+                break;
+            }
+            at = at.max(range.end);
+        }
+        offsets[i] = at;
+        len = len.max(at + size);
+        placed.push(i);
+    }
+    Layout { offsets, len }
+}
+
+fn meet(a: Option<(usize, usize)>, b: Option<(usize, usize)>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
+        _ => true,
+    }
+}
+
+/// Memory for so many values: zero, aligned to pages, given back when dropped.
+pub(crate) struct Arena {
+    at: *mut f32,
+    len: usize,
+}
+
+// SAFETY: the arena owns its memory, and hands out pointers only.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    pub(crate) fn new(len: usize) -> std::io::Result<Arena> {
+        let bytes = Arena::bytes(len);
+        // SAFETY: a new mapping that is backed by nothing.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: the mapping that was just made. Large pages save most faults of the first step; without them it is slower.
+        unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
+        Ok(Arena { at: at.cast(), len })
+    }
+
+    /// The bytes that so many values take.
+    pub(crate) fn bytes(len: usize) -> usize {
+        (len * size_of::<f32>()).next_multiple_of(4096).max(4096)
+    }
+
+    pub(crate) fn span(&self, start: usize, len: usize) -> Span {
+        assert!(start + len <= self.len, "a buffer is within the arena");
+        // SAFETY: within the mapping.
+        let at = unsafe { self.at.add(start) };
+        Span { at, len }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`, of which no slice is left.
+        unsafe { libc::munmap(self.at.cast(), Arena::bytes(self.len)) };
+    }
+}
+
+/// Values in the arena, shared between the tasks of an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    at: *mut f32,
+    len: usize,
+}
+
+// SAFETY: a pointer into the arena; what it is used for says who may use it.
+unsafe impl Send for Span {}
+// SAFETY: as above.
+unsafe impl Sync for Span {}
+
+impl Span {
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
+    /// A part of it.
+    pub(crate) fn part(self, range: Range<usize>) -> Span {
+        assert!(range.start <= range.end && range.end <= self.len, "within the buffer");
+        Span {
+            // SAFETY: within the buffer.
+            at: unsafe { self.at.add(range.start) },
+            len: range.end - range.start,
+        }
+    }
+
+    /// The values of `i`, where it is cut into pieces of this length.
+    pub(crate) fn piece(self, i: usize, len: usize) -> Span {
+        self.part(i * len..(i + 1) * len)
+    }
+
+    pub(crate) fn at(self) -> *mut f32 {
+        self.at
+    }
+
+    /// # Safety
+    ///
+    /// Nobody writes these values while the slice is in use.
+    pub(crate) unsafe fn read<'a>(self) -> &'a [f32] {
+        // SAFETY: within the arena, which is initialised; the rest is the caller's.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+
+    /// # Safety
+    ///
+    /// Nobody else uses these values while the slice is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn write<'a>(self) -> &'a mut [f32] {
+        // SAFETY: within the arena, which is initialised; the rest is the caller's.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn buffers_that_live_together_never_overlap(
+            buffers in proptest::collection::vec((1usize..5000, 0usize..40, 0usize..20, 0u8..10), 1..60),
+        ) {
+            let spec = |&(len, first, length, long): &(usize, usize, usize, u8)| Spec {
+                name: String::new(),
+                len,
+                life: (long > 0).then_some((first, first + length)),
+            };
+            let specs: Vec<Spec> = buffers.iter().map(spec).collect();
+            let layout = lay_out(&specs);
+            for i in 0..specs.len() {
+                prop_assert!(layout.offsets[i] % LINE == 0);
+                prop_assert!(layout.offsets[i] + specs[i].len + OVERREAD <= layout.len);
+                for j in 0..i {
+                    if meet(specs[i].life, specs[j].life) {
+                        let apart = layout.offsets[i] + specs[i].len <= layout.offsets[j]
+                            || layout.offsets[j] + specs[j].len <= layout.offsets[i];
+                        prop_assert!(apart, "{i} and {j}");
+                    }
+                }
+            }
+            // Never worse than giving every buffer its own place.
+            prop_assert!(layout.len <= specs.iter().map(|spec| footprint(spec.len)).sum());
+        }
+    }
+}

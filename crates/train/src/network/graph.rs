@@ -1,0 +1,496 @@
+//! Layers become a graph with every shape known; what does not fit is said before anything is built.
+
+use super::layer::{Activation, Axes, Kind, Layer, Over, Padding, PoolKind, Units};
+use super::shape::{Shape, Window};
+
+/// A layer cannot take what comes to it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("layer {layer} gets {got} and needs {needs}")]
+pub struct Misfit {
+    /// Its place in the network and what it is.
+    pub layer: String,
+    pub got: String,
+    pub needs: String,
+}
+
+/// What a network is between its sample and its outputs.
+#[derive(Debug, Clone)]
+pub(crate) struct Graph {
+    /// In an order in which inputs come before those that use them. The first is the sample.
+    pub nodes: Vec<Node>,
+    pub weights: Vec<Weight>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// The place of its layer in the network, and what it is: `3 conv`.
+    pub name: String,
+    pub kind: NodeKind,
+    pub inputs: Vec<usize>,
+    pub shape: Shape,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum NodeKind {
+    Input,
+    Dense {
+        inputs: usize,
+        outputs: usize,
+        weight: usize,
+        bias: Option<usize>,
+        activation: Option<Activation>,
+    },
+    Conv {
+        window: Window,
+        groups: usize,
+        weight: usize,
+        bias: Option<usize>,
+        activation: Option<Activation>,
+    },
+    Depthwise {
+        window: Window,
+        weight: usize,
+        bias: Option<usize>,
+        activation: Option<Activation>,
+    },
+    Pool {
+        kind: PoolKind,
+        window: Window,
+    },
+    GlobalPool(PoolKind),
+    /// The same values under another shape.
+    Reshape,
+    Dropout(f32),
+    Norm {
+        over: Over,
+        groups: usize,
+        epsilon: f32,
+        momentum: f32,
+        scale: usize,
+        shift: usize,
+        /// Mean and variance of past batches.
+        running: Option<(usize, usize)>,
+        activation: Option<Activation>,
+    },
+    Activation(Activation),
+    Add {
+        activation: Option<Activation>,
+    },
+    Embedding {
+        width: usize,
+        tokens: usize,
+        weight: usize,
+    },
+}
+
+/// A tensor that belongs to a layer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Weight {
+    pub name: String,
+    /// On disk.
+    pub form: Form,
+    pub initial: Initial,
+    /// Whether it is learned; others are only kept.
+    pub learned: bool,
+}
+
+/// How a tensor lies in memory, and how on disk: there as PyTorch has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Vector(usize),
+    /// `[inputs][outputs]`; on disk the other way.
+    Dense { inputs: usize, outputs: usize },
+    /// `[group][row][column][input][output]`; on disk `[output][input][row][column]`, or without rows.
+    Conv {
+        groups: usize,
+        kernel: [usize; 2],
+        /// Of one group.
+        inputs: usize,
+        outputs: usize,
+        two: bool,
+    },
+    /// `[row][column][output]`
+    Depthwise {
+        kernel: [usize; 2],
+        outputs: usize,
+        two: bool,
+    },
+    /// The same on disk.
+    Rows { rows: usize, width: usize },
+}
+
+impl Form {
+    pub(crate) fn len(self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// On disk.
+    pub(crate) fn shape(self) -> Vec<usize> {
+        let spatial = |kernel: [usize; 2], two: bool| match two {
+            true => kernel.to_vec(),
+            false => vec![kernel[1]],
+        };
+        match self {
+            Form::Vector(n) => vec![n],
+            Form::Dense { inputs, outputs } => vec![outputs, inputs],
+            Form::Conv {
+                groups,
+                kernel,
+                inputs,
+                outputs,
+                two,
+            } => [vec![groups * outputs, inputs], spatial(kernel, two)].concat(),
+            Form::Depthwise { kernel, outputs, two } => [vec![outputs, 1], spatial(kernel, two)].concat(),
+            Form::Rows { rows, width } => vec![rows, width],
+        }
+    }
+
+    /// Where the value that is `i`-th on disk lies in memory.
+    pub(crate) fn place(self, i: usize) -> usize {
+        match self {
+            Form::Vector(_) | Form::Rows { .. } => i,
+            Form::Dense { inputs, outputs } => i % inputs * outputs + i / inputs,
+            Form::Conv {
+                kernel,
+                inputs,
+                outputs,
+                ..
+            } => {
+                let taps = kernel[0] * kernel[1];
+                let (tap, input, output) = (i % taps, i / taps % inputs, i / taps / inputs);
+                let (group, output) = (output / outputs, output % outputs);
+                ((group * taps + tap) * inputs + input) * outputs + output
+            }
+            Form::Depthwise { kernel, outputs, .. } => {
+                let taps = kernel[0] * kernel[1];
+                i % taps * outputs + i / taps
+            }
+        }
+    }
+}
+
+/// What a tensor starts as.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Initial {
+    Constant(f32),
+    /// Evenly between minus and plus this.
+    Uniform(f32),
+    /// By the normal distribution with this deviation.
+    Normal(f32),
+}
+
+impl Graph {
+    /// The graph of layers over samples of a shape, with so many outputs. A dense layer of these is added where the last
+    /// layer is none.
+    pub(crate) fn new(layers: &[Layer], input: &Shape, outputs: usize) -> Result<Graph, Misfit> {
+        let mut graph = Graph {
+            nodes: Vec::new(),
+            weights: Vec::new(),
+        };
+        let first = graph.push("the sample", NodeKind::Input, vec![], input.clone());
+        let mut builder = Builder {
+            graph,
+            outputs,
+        };
+        let mut last = builder.chain(layers, "", first)?;
+        let ends = builder.graph.nodes[last].shape.clone();
+        if ends.0 != [outputs] {
+            let asked = asks_for_outputs(layers);
+            if ends.0.len() != 1 || asked {
+                let needs = format!("the values of one axis, as {outputs} outputs are made of: put flatten or global_average_pool before the last dense layer");
+                return Err(misfit("the outputs", &ends, needs));
+            }
+            let head = Layer::new(Kind::Dense(super::layer::Dense {
+                units: Units::Outputs,
+                bias: true,
+                activation: None,
+            }));
+            last = builder.layer(&head.named("head"), "head", last)?;
+        }
+        debug_assert_eq!(last + 1, builder.graph.nodes.len());
+        Ok(builder.graph)
+    }
+
+    fn push(&mut self, name: &str, kind: NodeKind, inputs: Vec<usize>, shape: Shape) -> usize {
+        self.nodes.push(Node {
+            name: name.into(),
+            kind,
+            inputs,
+            shape,
+        });
+        self.nodes.len() - 1
+    }
+}
+
+fn asks_for_outputs(layers: &[Layer]) -> bool {
+    layers
+        .iter()
+        .any(|layer| matches!(&layer.kind, Kind::Dense(dense) if dense.units == Units::Outputs))
+}
+
+fn misfit(layer: &str, got: &Shape, needs: impl Into<String>) -> Misfit {
+    Misfit {
+        layer: layer.into(),
+        got: got.to_string(),
+        needs: needs.into(),
+    }
+}
+
+struct Builder {
+    graph: Graph,
+    outputs: usize,
+}
+
+impl Builder {
+    fn chain(&mut self, layers: &[Layer], path: &str, start: usize) -> Result<usize, Misfit> {
+        layers.iter().enumerate().try_fold(start, |last, (i, layer)| {
+            let place = match &layer.name {
+                Some(name) => name.clone(),
+                None => format!("{path}{i}"),
+            };
+            self.layer(layer, &place, last)
+        })
+    }
+
+    fn weight(&mut self, name: String, form: Form, initial: Initial, learned: bool) -> usize {
+        self.graph.weights.push(Weight {
+            name,
+            form,
+            initial,
+            learned,
+        });
+        self.graph.weights.len() - 1
+    }
+
+    fn layer(&mut self, layer: &Layer, path: &str, input: usize) -> Result<usize, Misfit> {
+        let got = self.graph.nodes[input].shape.clone();
+        let name = format!("{path} {}", word(&layer.kind));
+        let learned = !layer.frozen;
+        let wrong = |needs: &str| misfit(&name, &got, needs);
+        let (kind, shape) = match &layer.kind {
+            Kind::Dense(dense) => {
+                let outputs = match dense.units {
+                    Units::Fixed(n) => n,
+                    Units::Outputs => self.outputs,
+                };
+                let inputs = got.channels();
+                let initial = initial(inputs, outputs, dense.activation);
+                let form = Form::Dense { inputs, outputs };
+                let weight = self.weight(format!("{path}.weight"), form, initial, learned);
+                let bias = dense.bias.then(|| self.bias(path, outputs, learned));
+                let mut shape = got.clone();
+                shape.0.pop();
+                shape.0.push(outputs);
+                let kind = NodeKind::Dense {
+                    inputs,
+                    outputs,
+                    weight,
+                    bias,
+                    activation: dense.activation,
+                };
+                (kind, shape)
+            }
+            Kind::Conv(conv) => {
+                let image = got
+                    .image()
+                    .ok_or_else(|| wrong("a sequence (length×channels) or an image (rows×columns×channels)"))?;
+                let two = got.0.len() == 3;
+                let [_, _, channels] = image;
+                let groups = conv.groups.max(1);
+                if channels % groups != 0 || conv.channels % groups != 0 {
+                    return Err(wrong(&format!("channels that {groups} groups divide, before and after")));
+                }
+                let (window, out) = slide(&wrong, image, two, (conv.kernel, conv.stride, conv.dilation), conv.padding)?;
+                let form = Form::Conv {
+                    groups,
+                    kernel: window.kernel,
+                    inputs: channels / groups,
+                    outputs: conv.channels / groups,
+                    two,
+                };
+                let taps = window.kernel[0] * window.kernel[1];
+                let (fan_in, fan_out) = (taps * channels / groups, taps * conv.channels / groups);
+                let initial = initial(fan_in, fan_out, conv.activation);
+                let weight = self.weight(format!("{path}.weight"), form, initial, learned);
+                let bias = conv.bias.then(|| self.bias(path, conv.channels, learned));
+                let kind = NodeKind::Conv {
+                    window,
+                    groups,
+                    weight,
+                    bias,
+                    activation: conv.activation,
+                };
+                (kind, pictured(two, out, conv.channels))
+            }
+            Kind::Depthwise(depthwise) => {
+                let image = got
+                    .image()
+                    .ok_or_else(|| wrong("a sequence (length×channels) or an image (rows×columns×channels)"))?;
+                let two = got.0.len() == 3;
+                let outputs = image[2] * depthwise.multiplier.max(1);
+                let axes = (depthwise.kernel, depthwise.stride, depthwise.dilation);
+                let (window, out) = slide(&wrong, image, two, axes, depthwise.padding)?;
+                let form = Form::Depthwise {
+                    kernel: window.kernel,
+                    outputs,
+                    two,
+                };
+                let taps = window.kernel[0] * window.kernel[1];
+                let initial = initial(taps, taps * depthwise.multiplier.max(1), depthwise.activation);
+                let weight = self.weight(format!("{path}.weight"), form, initial, learned);
+                let bias = depthwise.bias.then(|| self.bias(path, outputs, learned));
+                let kind = NodeKind::Depthwise {
+                    window,
+                    weight,
+                    bias,
+                    activation: depthwise.activation,
+                };
+                (kind, pictured(two, out, outputs))
+            }
+            Kind::Pool(kind, pool) => {
+                let image = got
+                    .image()
+                    .ok_or_else(|| wrong("a sequence (length×channels) or an image (rows×columns×channels)"))?;
+                let two = got.0.len() == 3;
+                let axes = (pool.size, pool.stride.unwrap_or(pool.size), Axes::All(1));
+                let (window, out) = slide(&wrong, image, two, axes, pool.padding)?;
+                if (0..2).any(|axis| window.before[axis] >= window.kernel[axis]) {
+                    return Err(wrong("padding below the size of the window"));
+                }
+                (NodeKind::Pool { kind: *kind, window }, pictured(two, out, image[2]))
+            }
+            Kind::GlobalPool(kind) => match got.image() {
+                Some([.., channels]) => (NodeKind::GlobalPool(*kind), Shape(vec![channels])),
+                None => return Err(wrong("a sequence (length×channels) or an image (rows×columns×channels)")),
+            },
+            Kind::Flatten => (NodeKind::Reshape, Shape(vec![got.len()])),
+            Kind::Reshape(axes) => {
+                let shape = Shape(axes.clone());
+                if shape.len() != got.len() || axes.is_empty() {
+                    return Err(wrong(&format!("{} values, as {shape} has", shape.len())));
+                }
+                (NodeKind::Reshape, shape)
+            }
+            Kind::Dropout(share) => {
+                if !(0.0..1.0).contains(share) {
+                    return Err(wrong("a share from 0 to below 1 to leave out"));
+                }
+                (NodeKind::Dropout(*share), got.clone())
+            }
+            Kind::Norm(norm) => {
+                let channels = got.channels();
+                if norm.over == Over::Group && (norm.groups == 0 || channels % norm.groups != 0) {
+                    return Err(wrong(&format!("channels that {} groups divide", norm.groups)));
+                }
+                let vector = Form::Vector(channels);
+                let scale = self.weight(format!("{path}.weight"), vector, Initial::Constant(1.0), learned);
+                let shift = self.weight(format!("{path}.bias"), vector, Initial::Constant(0.0), learned);
+                let running = (norm.over == Over::Batch).then(|| {
+                    (
+                        self.weight(format!("{path}.running_mean"), vector, Initial::Constant(0.0), false),
+                        self.weight(format!("{path}.running_var"), vector, Initial::Constant(1.0), false),
+                    )
+                });
+                let kind = NodeKind::Norm {
+                    over: norm.over,
+                    groups: norm.groups,
+                    epsilon: norm.epsilon,
+                    momentum: norm.momentum,
+                    scale,
+                    shift,
+                    running,
+                    activation: norm.activation,
+                };
+                (kind, got.clone())
+            }
+            Kind::Activation(activation) => (NodeKind::Activation(*activation), got.clone()),
+            Kind::Residual(residual) => {
+                let main = self.chain(&residual.main, &format!("{path}.residual."), input)?;
+                let short = self.chain(&residual.shortcut, &format!("{path}.shortcut."), input)?;
+                let [a, b] = [main, short].map(|node| self.graph.nodes[node].shape.clone());
+                if a != b {
+                    return Err(Misfit {
+                        layer: name,
+                        got: format!("{a} from its layers and {b} from its shortcut"),
+                        needs: "the same from both: give the shortcut a convolution that makes it so".into(),
+                    });
+                }
+                let kind = NodeKind::Add {
+                    activation: residual.activation,
+                };
+                return Ok(self.graph.push(&name, kind, vec![main, short], a));
+            }
+            Kind::Embedding(embedding) => {
+                if got.0.len() != 1 || input != 0 {
+                    return Err(wrong("whole numbers as they come in the sample, on one axis"));
+                }
+                let (rows, width) = (embedding.tokens, embedding.width);
+                if rows == 0 || width == 0 {
+                    return Err(wrong("tokens and a width of 1 or more"));
+                }
+                let form = Form::Rows { rows, width };
+                let weight = self.weight(format!("{path}.weight"), form, Initial::Normal(1.0), learned);
+                let kind = NodeKind::Embedding {
+                    width,
+                    tokens: rows,
+                    weight,
+                };
+                (kind, Shape(vec![got.0[0], width]))
+            }
+            Kind::Sparse(_) => return Err(wrong("the columns of a table, as its first layer")),
+        };
+        Ok(self.graph.push(&name, kind, vec![input], shape))
+    }
+
+    fn bias(&mut self, path: &str, n: usize, learned: bool) -> usize {
+        let initial = Initial::Constant(0.0);
+        self.weight(format!("{path}.bias"), Form::Vector(n), initial, learned)
+    }
+}
+
+/// Uniform, with the deviation that keeps the size of values the same from layer to layer: by He where half of them are cut
+/// off, by Glorot elsewhere.
+fn initial(fan_in: usize, fan_out: usize, activation: Option<Activation>) -> Initial {
+    let bound = match activation {
+        None | Some(Activation::Sigmoid | Activation::Tanh) => 6.0 / (fan_in + fan_out) as f32,
+        Some(_) => 6.0 / fan_in as f32,
+    };
+    Initial::Uniform(bound.sqrt())
+}
+
+fn slide(
+    wrong: &dyn Fn(&str) -> Misfit,
+    [rows, columns, _]: [usize; 3],
+    two: bool,
+    (kernel, stride, dilation): (Axes, Axes, Axes),
+    padding: Padding,
+) -> Result<(Window, [usize; 2]), Misfit> {
+    Window::over([rows, columns], two, kernel, stride, dilation, padding).map_err(|needs| wrong(&needs))
+}
+
+fn pictured(two: bool, [rows, columns]: [usize; 2], channels: usize) -> Shape {
+    match two {
+        true => Shape(vec![rows, columns, channels]),
+        false => Shape(vec![columns, channels]),
+    }
+}
+
+fn word(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Dense(_) => "dense",
+        Kind::Conv(_) => "conv",
+        Kind::Depthwise(_) => "depthwise",
+        Kind::Pool(PoolKind::Max, _) => "max_pool",
+        Kind::Pool(PoolKind::Average, _) => "average_pool",
+        Kind::GlobalPool(PoolKind::Max) => "global_max_pool",
+        Kind::GlobalPool(PoolKind::Average) => "global_average_pool",
+        Kind::Flatten => "flatten",
+        Kind::Reshape(_) => "reshape",
+        Kind::Dropout(_) => "dropout",
+        Kind::Norm(_) => "norm",
+        Kind::Activation(_) => "activation",
+        Kind::Residual(_) => "residual",
+        Kind::Embedding(_) => "embedding",
+        Kind::Sparse(_) => "sparse",
+    }
+}

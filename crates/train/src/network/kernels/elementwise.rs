@@ -1,0 +1,276 @@
+//! Loops over slices that the compiler turns into vectors, for the widest instructions of this processor.
+//!
+//! Sums and products only, without fused rounding: a value is the same on every processor.
+
+use super::super::layer::Activation;
+
+/// Runs a loop with the instructions of this processor.
+#[inline(always)]
+pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    gemm_common::pulp::Arch::new().dispatch(work)
+}
+
+/// `e^x`, within two units in the last place; saturates where a float ends.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    // Adding 1.5 · 2²³ rounds to a whole number, which then stands in the low bits.
+    const ROUND: f32 = 12_582_912.0;
+    // ln 2 in two parts; multiples of the first by up to 2¹² are exact.
+    const LN2_HIGH: f32 = 0.693_359_4;
+    const LN2_LOW: f32 = -2.121_944_4e-4;
+    let x = x.clamp(-87.0, 88.0);
+    let lifted = x * std::f32::consts::LOG2_E + ROUND;
+    let n = lifted - ROUND;
+    let r = x - n * LN2_HIGH - n * LN2_LOW;
+    // The series of e^r: |r| ≤ ½ ln 2, so the term after the last is below 6e-9.
+    let mut sum = 1.0 / 5040.0;
+    for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+        sum = sum * r + factor;
+    }
+    let exponent = (lifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127)) << 23;
+    sum * f32::from_bits(exponent)
+}
+
+#[inline(always)]
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+#[inline(always)]
+fn tanh(x: f32) -> f32 {
+    // Near zero the other form loses what is small.
+    let square = x * x;
+    let small = x * (1.0 + square * (-1.0 / 3.0 + square * (2.0 / 15.0 + square * (-17.0 / 315.0))));
+    let large = 1.0 - 2.0 / (exp(2.0 * x) + 1.0);
+    if square < 0.04 { small } else { large }
+}
+
+/// `erf`, by Abramowitz and Stegun 7.1.26: within 1.5e-7.
+#[inline(always)]
+fn erf(x: f32) -> f32 {
+    let a = x.abs();
+    let t = 1.0 / (1.0 + 0.327_591_1 * a);
+    let mut sum = 1.061_405_4;
+    for factor in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+        sum = sum * t + factor;
+    }
+    let y = 1.0 - sum * t * exp(-a * a);
+    if x < 0.0 { -y } else { y }
+}
+
+#[inline(always)]
+fn softplus(x: f32) -> f32 {
+    let e = exp(-x.abs());
+    // ln(1 + e) by 2 artanh(e / (2 + e)).
+    let s = e / (2.0 + e);
+    let square = s * s;
+    let mut sum = 1.0 / 15.0;
+    for factor in [1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 0.2, 1.0 / 3.0, 1.0] {
+        sum = sum * square + factor;
+    }
+    x.max(0.0) + 2.0 * s * sum
+}
+
+const GELU_SCALE: f32 = 0.797_884_6;
+const GELU_CUBE: f32 = 0.044_715;
+const SQRT_HALF: f32 = std::f32::consts::FRAC_1_SQRT_2;
+/// The density of the normal distribution at 0.
+const DENSITY: f32 = 0.398_942_3;
+
+impl Activation {
+    /// Whether its slope can be told from its result.
+    pub(crate) fn slope_from_result(self) -> bool {
+        matches!(
+            self,
+            Activation::Relu
+                | Activation::Relu6
+                | Activation::LeakyRelu
+                | Activation::Elu
+                | Activation::Sigmoid
+                | Activation::Tanh
+        )
+    }
+
+    #[inline(always)]
+    fn value(self, x: f32) -> f32 {
+        match self {
+            Activation::Relu => x.max(0.0),
+            Activation::Relu6 => x.clamp(0.0, 6.0),
+            Activation::LeakyRelu => if x > 0.0 { x } else { 0.01 * x },
+            Activation::Elu => if x > 0.0 { x } else { exp(x) - 1.0 },
+            Activation::Gelu => 0.5 * x * (1.0 + erf(x * SQRT_HALF)),
+            Activation::GeluTanh => 0.5 * x * (1.0 + tanh(GELU_SCALE * (x + GELU_CUBE * x * x * x))),
+            Activation::Silu => x * sigmoid(x),
+            Activation::Sigmoid => sigmoid(x),
+            Activation::Tanh => tanh(x),
+            Activation::Softplus => softplus(x),
+            Activation::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        }
+    }
+
+    /// Its slope, by what it was given, or by what it made where that tells ([`Activation::slope_from_result`]).
+    #[inline(always)]
+    fn slope(self, x: f32) -> f32 {
+        match self {
+            Activation::Relu => if x > 0.0 { 1.0 } else { 0.0 },
+            Activation::Relu6 => if x > 0.0 && x < 6.0 { 1.0 } else { 0.0 },
+            Activation::LeakyRelu => if x > 0.0 { 1.0 } else { 0.01 },
+            Activation::Elu => if x > 0.0 { 1.0 } else { x + 1.0 },
+            Activation::Sigmoid => x * (1.0 - x),
+            Activation::Tanh => 1.0 - x * x,
+            Activation::Gelu => 0.5 * (1.0 + erf(x * SQRT_HALF)) + x * DENSITY * exp(-0.5 * x * x),
+            Activation::GeluTanh => {
+                let t = tanh(GELU_SCALE * (x + GELU_CUBE * x * x * x));
+                let inner = GELU_SCALE * (1.0 + 3.0 * GELU_CUBE * x * x);
+                0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner
+            }
+            Activation::Silu => {
+                let s = sigmoid(x);
+                s * (1.0 + x * (1.0 - s))
+            }
+            Activation::Softplus => sigmoid(x),
+            Activation::HardSwish => {
+                if x <= -3.0 {
+                    0.0
+                } else if x >= 3.0 {
+                    1.0
+                } else {
+                    (2.0 * x + 3.0) / 6.0
+                }
+            }
+        }
+    }
+}
+
+impl Activation {
+    /// Its slope, by what it is given.
+    #[inline(always)]
+    pub(crate) fn slope_at(self, x: f32) -> f32 {
+        match self.slope_from_result() {
+            true => self.slope(self.value(x)),
+            false => self.slope(x),
+        }
+    }
+}
+
+/// One loop for each activation: which it is must not be asked for every value.
+macro_rules! by_activation {
+    ($activation:expr, |$known:ident| $body:expr) => {
+        by_activation!(@ $activation, $known, $body,
+            Relu Relu6 LeakyRelu Elu Gelu GeluTanh Silu Sigmoid Tanh Softplus HardSwish)
+    };
+    (@ $activation:expr, $known:ident, $body:expr, $($variant:ident)*) => {
+        match $activation {
+            $(Activation::$variant => {
+                let $known = Activation::$variant;
+                vectorized(|| $body)
+            })*
+        }
+    };
+}
+
+/// `values = activation(values)`
+pub(crate) fn activate(activation: Activation, values: &mut [f32]) {
+    by_activation!(activation, |known| values
+        .iter_mut()
+        .for_each(|value| *value = known.value(*value)));
+}
+
+/// `out = activation(values)`
+pub(crate) fn activate_into(activation: Activation, values: &[f32], out: &mut [f32]) {
+    by_activation!(activation, |known| out
+        .iter_mut()
+        .zip(values)
+        .for_each(|(out, value)| *out = known.value(*value)));
+}
+
+/// `slopes = slopes · activation'(known)`, by what [`Activation::slope_from_result`] says.
+pub(crate) fn activate_slopes(activation: Activation, slopes: &mut [f32], told: &[f32]) {
+    by_activation!(activation, |known| slopes
+        .iter_mut()
+        .zip(told)
+        .for_each(|(slope, told)| *slope *= known.slope(*told)));
+}
+
+/// `out = slopes · activation'(known)`
+pub(crate) fn activate_slopes_into(activation: Activation, slopes: &[f32], told: &[f32], out: &mut [f32]) {
+    by_activation!(activation, |known| out
+        .iter_mut()
+        .zip(slopes.iter().zip(told))
+        .for_each(|(out, (slope, told))| *out = slope * known.slope(*told)));
+}
+
+/// `sums += values`
+pub(crate) fn add(sums: &mut [f32], values: &[f32]) {
+    vectorized(|| sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value));
+}
+
+/// `sums[channel] += values[place][channel]`
+pub(crate) fn add_places(sums: &mut [f32], values: &[f32]) {
+    vectorized(|| {
+        for place in values.chunks_exact(sums.len()) {
+            sums.iter_mut().zip(place).for_each(|(sum, value)| *sum += value);
+        }
+    });
+}
+
+/// `out[row][column] = values[column][row]` where `values` has rows of `stride`, of which the first `rows` count.
+pub(crate) fn transpose(values: &[f32], stride: usize, rows: usize, out: &mut [f32], columns: usize) {
+    vectorized(|| {
+        for (row, out) in out.chunks_exact_mut(columns).take(rows).enumerate() {
+            for (column, out) in out.iter_mut().enumerate() {
+                *out = values[column * stride + row];
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Activation; 11] = [
+        Activation::Relu,
+        Activation::Relu6,
+        Activation::LeakyRelu,
+        Activation::Elu,
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::Silu,
+        Activation::Sigmoid,
+        Activation::Tanh,
+        Activation::Softplus,
+        Activation::HardSwish,
+    ];
+
+    #[test]
+    fn slopes_are_those_of_the_values() {
+        for activation in ALL {
+            for i in -400..400 {
+                let x = i as f32 * 0.021 + 0.0013;
+                let h = 1e-3;
+                let measured = (activation.value(x + h) - activation.value(x - h)) / (2.0 * h);
+                let told = match activation.slope_from_result() {
+                    true => activation.value(x),
+                    false => x,
+                };
+                let slope = activation.slope(told);
+                assert!((measured - slope).abs() < 3e-3, "{activation:?} at {x}: {measured} {slope}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_those_of_the_library() {
+        for i in -2000..2000 {
+            let x = i as f32 * 0.01;
+            let near = |a: f32, b: f64| assert!((f64::from(a) - b).abs() <= 3e-7 * (1.0 + b.abs()), "{x}: {a} {b}");
+            let wide = f64::from(x);
+            near(tanh(x), wide.tanh());
+            near(sigmoid(x), 1.0 / (1.0 + (-wide).exp()));
+            near(softplus(x), wide.max(0.0) + (-wide.abs()).exp().ln_1p());
+            assert!((f64::from(exp(x)) / wide.exp() - 1.0).abs() < 3e-7);
+        }
+        assert!(exp(1000.0).is_finite() && exp(-1000.0) > 0.0 && exp(f32::NAN).is_nan());
+    }
+}

@@ -1,0 +1,349 @@
+//! A program with its memory and threads: what takes samples and learns from them.
+
+use super::arena::{Arena, Buffer, lay_out};
+use super::crew::Crew;
+use super::graph::{Graph, Initial, Misfit};
+use super::layer::Layer;
+use super::lower::{Lowered, Purpose, lower};
+use super::ops::pointwise::mix;
+use super::rule::Moment;
+use super::shape::Shape;
+use super::step::{Memory, Step};
+
+/// A network that was compiled for a purpose: every operation and the place of every buffer is known, and nothing is
+/// allocated yet.
+pub struct Program {
+    graph: Graph,
+    lowered: Lowered,
+    layout: super::arena::Layout,
+    purpose: Purpose,
+}
+
+/// What parts of the arena are for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    pub name: &'static str,
+    pub bytes: u64,
+}
+
+impl Program {
+    pub fn compile(layers: &[Layer], input: &Shape, outputs: usize, purpose: &Purpose) -> Result<Program, Misfit> {
+        let graph = Graph::new(layers, input, outputs)?;
+        let mut lowered = lower(&graph, purpose);
+        // What no operation uses takes no room.
+        for spec in &mut lowered.specs {
+            if let Some((first, last)) = spec.life.filter(|(first, last)| first > last) {
+                (spec.len, spec.life) = (0, Some((last, first.min(last))));
+            }
+        }
+        let layout = lay_out(&lowered.specs);
+        Ok(Program {
+            graph,
+            lowered,
+            layout,
+            purpose: purpose.clone(),
+        })
+    }
+
+    /// The bytes of the arena.
+    pub fn bytes(&self) -> u64 {
+        Arena::bytes(self.layout.len) as u64
+    }
+
+    /// What the arena is for, part by part; the parts make up all of it.
+    pub fn shares(&self) -> Vec<Share> {
+        let bytes = |buffers: &mut dyn Iterator<Item = &Buffer>| -> u64 {
+            buffers.map(|buffer| 4 * self.lowered.specs[buffer.0].len as u64).sum()
+        };
+        let weights = bytes(&mut self.lowered.weights.iter());
+        let states = bytes(&mut self.lowered.states.iter().flatten());
+        let gradients = bytes(&mut self.lowered.gradients.iter().flatten());
+        let scratch = bytes(&mut [self.lowered.scratch].iter());
+        let rest = self.bytes() - weights - states - gradients - scratch;
+        [
+            ("weights", weights),
+            ("optimizer", states),
+            ("gradients", gradients),
+            ("activations", rest),
+            ("scratch", scratch),
+        ]
+        .into_iter()
+        .filter(|(_, bytes)| *bytes > 0)
+        .map(|(name, bytes)| Share { name, bytes })
+        .collect()
+    }
+
+    /// Weights that are learned, and those that are not.
+    pub fn n_weights(&self) -> (usize, usize) {
+        let count = |learned: bool| {
+            let of = self.graph.weights.iter().filter(|weight| weight.learned == learned);
+            of.map(|weight| weight.form.len()).sum()
+        };
+        (count(true), count(false))
+    }
+
+    /// Makes the arena, with weights drawn from `seed`.
+    pub fn build(self, seed: u64) -> std::io::Result<Machine> {
+        let arena = Arena::new(self.layout.len)?;
+        let Program {
+            graph,
+            lowered,
+            layout,
+            purpose,
+        } = self;
+        let memory = Memory {
+            arena,
+            layout,
+            lens: lowered.specs.iter().map(|spec| spec.len).collect(),
+            scratch: lowered.scratch,
+            scratch_len: lowered.scratch_len,
+        };
+        let machine = Machine {
+            crew: Crew::new(purpose.threads),
+            graph,
+            lowered,
+            memory,
+            purpose,
+            poisons: false,
+        };
+        machine.start_weights(seed);
+        Ok(machine)
+    }
+}
+
+/// A network that runs.
+pub struct Machine {
+    graph: Graph,
+    lowered: Lowered,
+    memory: Memory,
+    crew: Crew,
+    purpose: Purpose,
+    poisons: bool,
+}
+
+/// How a batch is learned from.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    pub rows: usize,
+    /// How much a sample counts, see [`super::loss::Loss::weight`]: one divided by the weight of all samples of the step.
+    pub share: f32,
+    /// Whether it is the first and the last of the batches whose gradients are summed.
+    pub first: bool,
+    pub last: bool,
+    /// What randomness is drawn from.
+    pub seed: u64,
+    pub moment: Moment,
+}
+
+/// The first value that is not a finite number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    Input { sample: usize },
+    Weight { name: String },
+    Layer { name: String, sample: usize },
+    Loss { sample: usize },
+}
+
+impl Machine {
+    fn start_weights(&self, seed: u64) {
+        for (i, (weight, buffer)) in self.graph.weights.iter().zip(&self.lowered.weights).enumerate() {
+            // SAFETY: nothing runs.
+            let values = unsafe { self.memory.span(*buffer).write() };
+            let key = mix((seed ^ (seed >> 32)) as u32 ^ mix(i as u32 + 1));
+            let draw = |j: usize, salt: u32| {
+                f64::from(mix(key ^ mix(j as u32) ^ salt)) / f64::from(u32::MAX)
+            };
+            for (j, value) in values.iter_mut().enumerate() {
+                *value = match weight.initial {
+                    Initial::Constant(value) => value,
+                    Initial::Uniform(bound) => (2.0 * draw(j, 0) - 1.0) as f32 * bound,
+                    Initial::Normal(deviation) => {
+                        let radius = (-2.0 * (1.0 - draw(j, 0)).max(1e-12).ln()).sqrt();
+                        (radius * (std::f64::consts::TAU * draw(j, 0x5bd1_e995)).cos()) as f32 * deviation
+                    }
+                };
+            }
+        }
+    }
+
+    /// From now on buffers are filled with NaN when their life ends: what reads them later shows it.
+    pub fn poison(&mut self) {
+        self.poisons = true;
+    }
+
+    /// Where samples are put, one behind the other.
+    pub fn inputs(&mut self) -> &mut [f32] {
+        // SAFETY: nothing runs while it is borrowed.
+        unsafe { self.memory.span(self.lowered.input).write() }
+    }
+
+    pub fn targets(&mut self) -> &mut [f32] {
+        // SAFETY: nothing runs while it is borrowed.
+        unsafe { self.memory.span(self.lowered.targets).write() }
+    }
+
+    /// What the last forward pass made of the samples.
+    pub fn outputs(&self) -> &[f32] {
+        // SAFETY: nothing runs while it is borrowed.
+        unsafe { self.memory.span(self.lowered.output).read() }
+    }
+
+    /// The losses of the last batch, one for each sample.
+    pub fn losses(&self) -> &[f32] {
+        // SAFETY: nothing runs while it is borrowed.
+        unsafe { self.memory.span(self.lowered.losses).read() }
+    }
+
+    pub fn batch(&self) -> usize {
+        self.purpose.batch
+    }
+
+    fn step(&self, rows: usize, training: bool, batch: Option<&Batch>) -> Step<'_> {
+        assert!(rows <= self.purpose.batch, "a batch is not larger than planned");
+        Step {
+            memory: &self.memory,
+            crew: &self.crew,
+            rows,
+            training,
+            seed: batch.map_or(0, |batch| batch.seed),
+            first: batch.is_none_or(|batch| batch.first),
+            share: batch.map_or(0.0, |batch| batch.share),
+            moment: batch.map_or(Moment { rate: 0.0, step: 0 }, |batch| batch.moment),
+        }
+    }
+
+    fn run(&self, ops: std::ops::Range<usize>, step: &Step<'_>) {
+        for at in ops {
+            self.lowered.ops[at].op.run(step);
+            if self.poisons {
+                self.poison_dead(at);
+            }
+        }
+    }
+
+    fn poison_dead(&self, at: usize) {
+        for (i, spec) in self.lowered.specs.iter().enumerate() {
+            if spec.life.is_some_and(|(_, last)| last == at) {
+                // SAFETY: nothing runs. No other buffer that is in use lies here: their lives would meet.
+                unsafe { self.memory.span(Buffer(i)).write().fill(f32::NAN) };
+            }
+        }
+    }
+
+    /// Makes outputs of so many samples.
+    pub fn forward(&mut self, rows: usize) {
+        let step = self.step(rows, false, None);
+        self.run(0..self.lowered.n_forward, &step);
+    }
+
+    /// Makes outputs and losses of so many samples, and learns nothing.
+    pub fn judge(&mut self, rows: usize) -> f64 {
+        let step = self.step(rows, false, None);
+        self.run(0..(self.lowered.n_forward + 1).min(self.lowered.ops.len()), &step);
+        self.loss(rows)
+    }
+
+    fn loss(&self, rows: usize) -> f64 {
+        self.losses()[..rows].iter().map(|loss| f64::from(*loss)).sum()
+    }
+
+    /// Learns from a batch, unless its loss is no finite number: then weights stay as they are. Returns the sum of the
+    /// losses of its samples.
+    pub fn learn(&mut self, batch: &Batch) -> f64 {
+        let step = self.step(batch.rows, true, Some(batch));
+        let back = (self.lowered.n_forward + 1).min(self.lowered.ops.len());
+        self.run(0..back, &step);
+        let loss = self.loss(batch.rows);
+        if loss.is_finite() {
+            self.run(back..self.lowered.n_back, &step);
+            if batch.last {
+                self.run(self.lowered.n_back..self.lowered.ops.len(), &step);
+            }
+        }
+        loss
+    }
+
+    /// Runs the batch forward once more and names what first is no finite number.
+    pub fn find_fault(&mut self, batch: &Batch) -> Option<Fault> {
+        let bad = |values: &[f32]| values.iter().position(|value| !value.is_finite());
+        let rows = batch.rows;
+        for (weight, buffer) in self.graph.weights.iter().zip(&self.lowered.weights) {
+            // SAFETY: nothing runs.
+            if bad(unsafe { self.memory.span(*buffer).read() }).is_some() {
+                return Some(Fault::Weight {
+                    name: weight.name.clone(),
+                });
+            }
+        }
+        let input = self.graph.nodes[0].shape.len();
+        if let Some(at) = bad(&self.inputs()[..rows * input]) {
+            return Some(Fault::Input { sample: at / input });
+        }
+        let step = self.step(rows, true, Some(batch));
+        for at in 0..self.lowered.n_forward {
+            let op = &self.lowered.ops[at];
+            self.run(at..at + 1, &step);
+            let Some((made, len)) = op.made else { continue };
+            // SAFETY: nothing runs.
+            if let Some(at) = bad(unsafe { &self.memory.span(made).read()[..rows * len] }) {
+                return Some(Fault::Layer {
+                    name: self.graph.nodes[op.node].name.clone(),
+                    sample: at / len,
+                });
+            }
+        }
+        bad(&self.losses()[..rows]).map(|sample| Fault::Loss { sample })
+    }
+
+    /// Every tensor: its name, its shape as it is on disk, and whether it is learned.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, Vec<usize>, bool)> {
+        let weights = self.graph.weights.iter();
+        weights.map(|weight| (weight.name.as_str(), weight.form.shape(), weight.learned))
+    }
+
+    fn weight(&self, name: &str) -> Option<usize> {
+        self.graph.weights.iter().position(|weight| weight.name == name)
+    }
+
+    /// A tensor, in the order that it has on disk.
+    pub fn tensor(&self, name: &str) -> Option<Vec<f32>> {
+        let i = self.weight(name)?;
+        Some(self.in_order(i, self.lowered.weights[i]))
+    }
+
+    /// The gradient of a tensor, where gradients are kept.
+    pub fn gradient(&self, name: &str) -> Option<Vec<f32>> {
+        let i = self.weight(name)?;
+        Some(self.in_order(i, self.lowered.gradients[i]?))
+    }
+
+    /// The slope by the samples, where it is asked for.
+    pub fn input_slope(&self) -> Option<&[f32]> {
+        // SAFETY: nothing runs while it is borrowed.
+        self.lowered
+            .input_slope
+            .map(|buffer| unsafe { self.memory.span(buffer).read() })
+    }
+
+    fn in_order(&self, weight: usize, buffer: Buffer) -> Vec<f32> {
+        let form = self.graph.weights[weight].form;
+        // SAFETY: nothing runs.
+        let values = unsafe { self.memory.span(buffer).read() };
+        (0..values.len()).map(|i| values[form.place(i)]).collect()
+    }
+
+    /// Sets a tensor from values in the order that it has on disk; `false` if there is none of this name and length.
+    pub fn set_tensor(&mut self, name: &str, values: impl ExactSizeIterator<Item = f32>) -> bool {
+        let Some(i) = self.weight(name) else { return false };
+        let form = self.graph.weights[i].form;
+        if form.len() != values.len() {
+            return false;
+        }
+        // SAFETY: nothing runs.
+        let into = unsafe { self.memory.span(self.lowered.weights[i]).write() };
+        for (j, value) in values.enumerate() {
+            into[form.place(j)] = value;
+        }
+        true
+    }
+}

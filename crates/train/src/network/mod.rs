@@ -1,0 +1,30 @@
+//! Networks, compiled onto one planned arena.
+//!
+//! Layers are data ([`Layer`]). With the shape of a sample they become a graph in which every shape is known, or a
+//! [`Misfit`] that names the layer. The graph is lowered into a program: operations forward and back over buffers whose
+//! life is known, each with its place in one arena ([`Program`]). So the bytes are a number before anything is allocated;
+//! the [`Machine`] that is built then allocates nothing any more.
+
+mod arena;
+mod crew;
+mod graph;
+mod kernels;
+mod layer;
+mod loss;
+mod lower;
+mod machine;
+mod ops;
+mod rule;
+mod shape;
+mod step;
+
+pub use graph::Misfit;
+pub use layer::{
+    Activation, Axes, Conv, Dense, Depthwise, Embedding, Kind, Layer, Norm, Over, Padding, Pool, PoolKind,
+    Residual, Sparse, Units,
+};
+pub use loss::Loss;
+pub use lower::{Learning, Purpose};
+pub use machine::{Batch, Fault, Machine, Program, Share};
+pub use rule::{Moment, Rule};
+pub use shape::Shape;

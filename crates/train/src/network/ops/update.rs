@@ -1,0 +1,56 @@
+//! Weights follow their gradients once all of them are there: needed where gradients are cut to a norm, or summed over
+//! several batches.
+
+use super::super::arena::Buffer;
+use super::super::kernels::elementwise::vectorized;
+use super::super::step::{Learned, Op, Step};
+
+pub(crate) struct Update {
+    /// Parts of all tensors: which, and where.
+    pub parts: Vec<(Learned, std::ops::Range<usize>)>,
+    /// The norm beyond which all gradients are made smaller together.
+    pub clip: Option<f32>,
+    /// One sum for each part.
+    pub sums: Buffer,
+}
+
+/// Values in a part.
+pub(crate) const PART: usize = 1 << 14;
+
+impl Op for Update {
+    fn run(&self, step: &Step<'_>) {
+        // SAFETY: gradients are only read here.
+        let gradient = |(learned, range): &(Learned, std::ops::Range<usize>)| unsafe {
+            let kept = learned.gradient.map(|gradient| step.span(gradient).part(range.clone()).read());
+            kept.unwrap_or_default()
+        };
+        let factor = self.clip.map_or(1.0, |clip| {
+            let sums = step.span(self.sums);
+            step.crew.run(self.parts.len(), |part, _| {
+                let sum = vectorized(|| sum_of_squares(gradient(&self.parts[part])));
+                // SAFETY: one value for each task.
+                unsafe { sums.part(part..part + 1).write()[0] = sum };
+            });
+            // SAFETY: nothing else runs.
+            let sums = unsafe { sums.part(0..self.parts.len()).read() };
+            let norm = sums.iter().map(|sum| f64::from(*sum)).sum::<f64>().sqrt();
+            (f64::from(clip) / (norm + 1e-6)).min(1.0) as f32
+        });
+        step.crew.run(self.parts.len(), |task, _| {
+            let part = &self.parts[task];
+            // SAFETY: the parts are of one task each.
+            unsafe { part.0.apply(step, part.1.clone(), gradient(part), factor) };
+        });
+    }
+}
+
+#[inline(always)]
+fn sum_of_squares(values: &[f32]) -> f32 {
+    let mut sums = [0.0f32; 16];
+    for chunk in values.chunks(16) {
+        for (sum, value) in sums.iter_mut().zip(chunk) {
+            *sum += value * value;
+        }
+    }
+    sums.iter().sum()
+}

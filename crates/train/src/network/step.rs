@@ -1,0 +1,108 @@
+//! What an operation is given: the buffers, the threads, and what is particular to this step.
+
+use std::ops::Range;
+
+use super::arena::{Arena, Buffer, Layout, Span};
+use super::crew::Crew;
+use super::rule::{Moment, Rule};
+
+/// A piece of a program. It knows its buffers and their shapes; nothing is allocated while it runs.
+pub(crate) trait Op: Send + Sync {
+    fn run(&self, step: &Step<'_>);
+}
+
+/// The arena with the places of all buffers.
+pub(crate) struct Memory {
+    pub arena: Arena,
+    pub layout: Layout,
+    pub lens: Vec<usize>,
+    /// A buffer that is cut into one piece for each thread.
+    pub scratch: Buffer,
+    pub scratch_len: usize,
+}
+
+impl Memory {
+    pub(crate) fn span(&self, buffer: Buffer) -> Span {
+        self.arena.span(self.layout.offsets[buffer.0], self.lens[buffer.0])
+    }
+}
+
+pub(crate) struct Step<'a> {
+    pub memory: &'a Memory,
+    pub crew: &'a Crew,
+    /// Samples in the batch.
+    pub rows: usize,
+    /// Whether this is for learning: values are left out, and batches are normed by their own mean.
+    pub training: bool,
+    /// What randomness is drawn from.
+    pub seed: u64,
+    /// Whether gradients start anew, rather than being added to those of the batches before.
+    pub first: bool,
+    /// How much a sample counts: one divided by the samples of all batches that make up the step.
+    pub share: f32,
+    pub moment: Moment,
+}
+
+impl Step<'_> {
+    pub(crate) fn span(&self, buffer: Buffer) -> Span {
+        self.memory.span(buffer)
+    }
+
+    /// What belongs to a thread alone, for the time of a task.
+    pub(crate) fn scratch(&self, thread: usize) -> Span {
+        let memory = self.memory;
+        self.span(memory.scratch).piece(thread, memory.scratch_len)
+    }
+}
+
+/// A tensor that is learned: where its gradient goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Learned {
+    pub weight: Buffer,
+    /// Where gradients are kept until all are there; without it the weight is changed at once.
+    pub gradient: Option<Buffer>,
+    pub states: Vec<Buffer>,
+    pub rule: Rule,
+}
+
+impl Learned {
+    /// Takes the gradient of a part of the tensor, which no other task has.
+    ///
+    /// # Safety
+    ///
+    /// No other task uses this part.
+    pub(crate) unsafe fn take(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32]) {
+        match self.gradient {
+            Some(buffer) => {
+                // SAFETY: the caller's.
+                let kept = unsafe { step.span(buffer).part(part).write() };
+                match step.first {
+                    true => kept.copy_from_slice(gradient),
+                    false => super::kernels::elementwise::add(kept, gradient),
+                }
+            }
+            // SAFETY: the caller's.
+            None => unsafe { self.apply(step, part, gradient, 1.0) },
+        }
+    }
+
+    /// Changes a part of the weight by its gradient, times `factor`.
+    ///
+    /// # Safety
+    ///
+    /// No other task uses this part.
+    pub(crate) unsafe fn apply(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32], factor: f32) {
+        // SAFETY: the caller's; weight and states are different buffers.
+        let slice = |buffer: &Buffer| unsafe { step.span(*buffer).part(part.clone()).write() };
+        let weight = slice(&self.weight);
+        let mut states = self.states.iter().map(slice);
+        let (first, second) = (states.next(), states.next());
+        self.rule.apply(
+            &step.moment,
+            weight,
+            gradient,
+            factor,
+            (first.unwrap_or_default(), second.unwrap_or_default()),
+        );
+    }
+}
