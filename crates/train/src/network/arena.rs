@@ -11,7 +11,6 @@ pub(crate) struct Buffer(pub(crate) usize);
 /// What is known of a buffer before it has a place.
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
-    pub name: String,
     /// Values of 4 bytes.
     pub len: usize,
     /// The operations that use it, first and last; `None` for what lives as long as the program.
@@ -143,13 +142,12 @@ unsafe impl Send for Span {}
 unsafe impl Sync for Span {}
 
 impl Span {
-    pub(crate) fn len(self) -> usize {
-        self.len
-    }
-
     /// A part of it.
     pub(crate) fn part(self, range: Range<usize>) -> Span {
-        assert!(range.start <= range.end && range.end <= self.len, "within the buffer");
+        assert!(
+            range.start <= range.end && range.end <= self.len,
+            "within the buffer"
+        );
         Span {
             // SAFETY: within the buffer.
             at: unsafe { self.at.add(range.start) },
@@ -184,6 +182,21 @@ impl Span {
     }
 }
 
+/// The bytes of a span.
+///
+/// # Safety
+///
+/// As for [`Span::write`].
+pub(crate) unsafe fn bytes<'a>(span: Span) -> &'a mut [u8] {
+    // SAFETY: any float is four bytes, and any bytes are a float; the rest is the caller's.
+    unsafe { std::slice::from_raw_parts_mut(span.at.cast(), span.len * size_of::<f32>()) }
+}
+
+/// Values of the arena that so many bytes take.
+pub(crate) fn values_of(bytes: usize) -> usize {
+    bytes.div_ceil(size_of::<f32>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,7 +208,6 @@ mod tests {
             buffers in proptest::collection::vec((1usize..5000, 0usize..40, 0usize..20, 0u8..10), 1..60),
         ) {
             let spec = |&(len, first, length, long): &(usize, usize, usize, u8)| Spec {
-                name: String::new(),
                 len,
                 life: (long > 0).then_some((first, first + length)),
             };

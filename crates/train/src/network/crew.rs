@@ -68,10 +68,6 @@ impl Crew {
         Crew { shared, helpers }
     }
 
-    pub(crate) fn threads(&self) -> usize {
-        self.helpers.len() + 1
-    }
-
     /// Runs every task once, on any thread and in any order, and returns when all are done.
     pub(crate) fn run(&self, n_tasks: usize, task: impl Fn(usize, usize) + Sync) {
         if n_tasks <= 1 || self.helpers.is_empty() {

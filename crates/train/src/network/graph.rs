@@ -99,7 +99,10 @@ pub(crate) struct Weight {
 pub(crate) enum Form {
     Vector(usize),
     /// `[inputs][outputs]`; on disk the other way.
-    Dense { inputs: usize, outputs: usize },
+    Dense {
+        inputs: usize,
+        outputs: usize,
+    },
     /// `[group][row][column][input][output]`; on disk `[output][input][row][column]`, or without rows.
     Conv {
         groups: usize,
@@ -116,7 +119,10 @@ pub(crate) enum Form {
         two: bool,
     },
     /// The same on disk.
-    Rows { rows: usize, width: usize },
+    Rows {
+        rows: usize,
+        width: usize,
+    },
 }
 
 impl Form {
@@ -188,16 +194,15 @@ impl Graph {
             weights: Vec::new(),
         };
         let first = graph.push("the sample", NodeKind::Input, vec![], input.clone());
-        let mut builder = Builder {
-            graph,
-            outputs,
-        };
+        let mut builder = Builder { graph, outputs };
         let mut last = builder.chain(layers, "", first)?;
         let ends = builder.graph.nodes[last].shape.clone();
         if ends.0 != [outputs] {
             let asked = asks_for_outputs(layers);
             if ends.0.len() != 1 || asked {
-                let needs = format!("the values of one axis, as {outputs} outputs are made of: put flatten or global_average_pool before the last dense layer");
+                let needs = format!(
+                    "the values of one axis, as {outputs} outputs are made of: put flatten or global_average_pool before the last dense layer"
+                );
                 return Err(misfit("the outputs", &ends, needs));
             }
             let head = Layer::new(Kind::Dense(super::layer::Dense {
@@ -291,16 +296,24 @@ impl Builder {
                 (kind, shape)
             }
             Kind::Conv(conv) => {
-                let image = got
-                    .image()
-                    .ok_or_else(|| wrong("a sequence (length×channels) or an image (rows×columns×channels)"))?;
+                let image = got.image().ok_or_else(|| {
+                    wrong("a sequence (length×channels) or an image (rows×columns×channels)")
+                })?;
                 let two = got.0.len() == 3;
                 let [_, _, channels] = image;
                 let groups = conv.groups.max(1);
                 if channels % groups != 0 || conv.channels % groups != 0 {
-                    return Err(wrong(&format!("channels that {groups} groups divide, before and after")));
+                    return Err(wrong(&format!(
+                        "channels that {groups} groups divide, before and after"
+                    )));
                 }
-                let (window, out) = slide(&wrong, image, two, (conv.kernel, conv.stride, conv.dilation), conv.padding)?;
+                let (window, out) = slide(
+                    &wrong,
+                    image,
+                    two,
+                    (conv.kernel, conv.stride, conv.dilation),
+                    conv.padding,
+                )?;
                 let form = Form::Conv {
                     groups,
                     kernel: window.kernel,
@@ -323,9 +336,9 @@ impl Builder {
                 (kind, pictured(two, out, conv.channels))
             }
             Kind::Depthwise(depthwise) => {
-                let image = got
-                    .image()
-                    .ok_or_else(|| wrong("a sequence (length×channels) or an image (rows×columns×channels)"))?;
+                let image = got.image().ok_or_else(|| {
+                    wrong("a sequence (length×channels) or an image (rows×columns×channels)")
+                })?;
                 let two = got.0.len() == 3;
                 let outputs = image[2] * depthwise.multiplier.max(1);
                 let axes = (depthwise.kernel, depthwise.stride, depthwise.dilation);
@@ -348,20 +361,32 @@ impl Builder {
                 (kind, pictured(two, out, outputs))
             }
             Kind::Pool(kind, pool) => {
-                let image = got
-                    .image()
-                    .ok_or_else(|| wrong("a sequence (length×channels) or an image (rows×columns×channels)"))?;
+                let image = got.image().ok_or_else(|| {
+                    wrong("a sequence (length×channels) or an image (rows×columns×channels)")
+                })?;
                 let two = got.0.len() == 3;
                 let axes = (pool.size, pool.stride.unwrap_or(pool.size), Axes::All(1));
                 let (window, out) = slide(&wrong, image, two, axes, pool.padding)?;
                 if (0..2).any(|axis| window.before[axis] >= window.kernel[axis]) {
                     return Err(wrong("padding below the size of the window"));
                 }
-                (NodeKind::Pool { kind: *kind, window }, pictured(two, out, image[2]))
+                if window.kernel[0] * window.kernel[1] > 255 {
+                    return Err(wrong(
+                        "a window of 255 places at the most: global_max_pool and global_average_pool take all",
+                    ));
+                }
+                (
+                    NodeKind::Pool { kind: *kind, window },
+                    pictured(two, out, image[2]),
+                )
             }
             Kind::GlobalPool(kind) => match got.image() {
                 Some([.., channels]) => (NodeKind::GlobalPool(*kind), Shape(vec![channels])),
-                None => return Err(wrong("a sequence (length×channels) or an image (rows×columns×channels)")),
+                None => {
+                    return Err(wrong(
+                        "a sequence (length×channels) or an image (rows×columns×channels)",
+                    ));
+                }
             },
             Kind::Flatten => (NodeKind::Reshape, Shape(vec![got.len()])),
             Kind::Reshape(axes) => {
@@ -387,8 +412,18 @@ impl Builder {
                 let shift = self.weight(format!("{path}.bias"), vector, Initial::Constant(0.0), learned);
                 let running = (norm.over == Over::Batch).then(|| {
                     (
-                        self.weight(format!("{path}.running_mean"), vector, Initial::Constant(0.0), false),
-                        self.weight(format!("{path}.running_var"), vector, Initial::Constant(1.0), false),
+                        self.weight(
+                            format!("{path}.running_mean"),
+                            vector,
+                            Initial::Constant(0.0),
+                            false,
+                        ),
+                        self.weight(
+                            format!("{path}.running_var"),
+                            vector,
+                            Initial::Constant(1.0),
+                            false,
+                        ),
                     )
                 });
                 let kind = NodeKind::Norm {

@@ -523,7 +523,9 @@ mod tests {
     #[test]
     fn what_is_no_layer_says_what_there_is() {
         let error = |text: &str| serde_json::from_str::<Layer>(text).unwrap_err().to_string();
-        assert!(error(r#""convolution""#).starts_with("unknown layer \"convolution\"; there are dense, conv"));
+        assert!(
+            error(r#""convolution""#).starts_with("unknown layer \"convolution\"; there are dense, conv")
+        );
         assert!(error(r#"{"dense": 3, "kernel": 2}"#).starts_with("dense: unknown field `kernel`"));
         assert!(error(r#"{"dense": 0}"#).contains("0 is not a number of units"));
         assert!(error(r#"{"conv": 3, "padding": "full"}"#).contains("\"full\" is not a padding"));

@@ -27,7 +27,12 @@ pub struct Share {
 }
 
 impl Program {
-    pub fn compile(layers: &[Layer], input: &Shape, outputs: usize, purpose: &Purpose) -> Result<Program, Misfit> {
+    pub fn compile(
+        layers: &[Layer],
+        input: &Shape,
+        outputs: usize,
+        purpose: &Purpose,
+    ) -> Result<Program, Misfit> {
         let graph = Graph::new(layers, input, outputs)?;
         let mut lowered = lower(&graph, purpose);
         // What no operation uses takes no room.
@@ -53,7 +58,9 @@ impl Program {
     /// What the arena is for, part by part; the parts make up all of it.
     pub fn shares(&self) -> Vec<Share> {
         let bytes = |buffers: &mut dyn Iterator<Item = &Buffer>| -> u64 {
-            buffers.map(|buffer| 4 * self.lowered.specs[buffer.0].len as u64).sum()
+            buffers
+                .map(|buffer| 4 * self.lowered.specs[buffer.0].len as u64)
+                .sum()
         };
         let weights = bytes(&mut self.lowered.weights.iter());
         let states = bytes(&mut self.lowered.states.iter().flatten());
@@ -76,7 +83,11 @@ impl Program {
     /// Weights that are learned, and those that are not.
     pub fn n_weights(&self) -> (usize, usize) {
         let count = |learned: bool| {
-            let of = self.graph.weights.iter().filter(|weight| weight.learned == learned);
+            let of = self
+                .graph
+                .weights
+                .iter()
+                .filter(|weight| weight.learned == learned);
             of.map(|weight| weight.form.len()).sum()
         };
         (count(true), count(false))
@@ -150,9 +161,7 @@ impl Machine {
             // SAFETY: nothing runs.
             let values = unsafe { self.memory.span(*buffer).write() };
             let key = mix((seed ^ (seed >> 32)) as u32 ^ mix(i as u32 + 1));
-            let draw = |j: usize, salt: u32| {
-                f64::from(mix(key ^ mix(j as u32) ^ salt)) / f64::from(u32::MAX)
-            };
+            let draw = |j: usize, salt: u32| f64::from(mix(key ^ mix(j as u32) ^ salt)) / f64::from(u32::MAX);
             for (j, value) in values.iter_mut().enumerate() {
                 *value = match weight.initial {
                     Initial::Constant(value) => value,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kernels::elementwise::vectorized;
+use super::kernels::vectorized::vectorized;
 
 /// An optimizer and its settings; they mean what they mean in PyTorch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -112,33 +112,27 @@ impl Rule {
         (first, second): (&mut [f32], &mut [f32]),
     ) {
         let rate = moment.rate;
-        let pairs = weights.iter_mut().zip(gradients);
         match *self {
             Rule::Sgd {
                 momentum,
                 nesterov,
                 weight_decay,
             } => match momentum == 0.0 {
-                true => vectorized(|| {
-                    pairs.for_each(|(weight, gradient)| {
-                        *weight -= rate * (gradient * factor + weight_decay * *weight);
-                    });
-                }),
-                false => vectorized(|| {
-                    for ((weight, gradient), velocity) in pairs.zip(first) {
-                        let gradient = gradient * factor + weight_decay * *weight;
-                        *velocity = momentum * *velocity + gradient;
-                        let way = if nesterov { gradient + momentum * *velocity } else { *velocity };
-                        *weight -= rate * way;
-                    }
-                }),
+                true => descend(weights, gradients, (factor, weight_decay, rate)),
+                false => {
+                    let way = (momentum, nesterov);
+                    roll(weights, gradients, first, (factor, weight_decay, rate), way);
+                }
             },
             Rule::Adam {
                 beta1,
                 beta2,
                 epsilon,
                 weight_decay,
-            } => adam(moment, (beta1, beta2, epsilon), (weight_decay, 1.0), pairs, factor, (first, second)),
+            } => {
+                let options = moment.adam((beta1, beta2, epsilon), (weight_decay, 1.0), factor);
+                adam(weights, gradients, first, second, options);
+            }
             Rule::AdamW {
                 beta1,
                 beta2,
@@ -146,7 +140,8 @@ impl Rule {
                 weight_decay,
             } => {
                 let kept = 1.0 - rate * weight_decay;
-                adam(moment, (beta1, beta2, epsilon), (0.0, kept), pairs, factor, (first, second));
+                let options = moment.adam((beta1, beta2, epsilon), (0.0, kept), factor);
+                adam(weights, gradients, first, second, options);
             }
             Rule::RmsProp {
                 smoothing,
@@ -154,47 +149,101 @@ impl Rule {
                 momentum,
                 weight_decay,
             } => {
-                let squared = |weight: f32, gradient: f32, square: &mut f32| {
-                    let gradient = gradient * factor + weight_decay * weight;
-                    *square = smoothing * *square + (1.0 - smoothing) * gradient * gradient;
-                    gradient / (square.sqrt() + epsilon)
-                };
-                match momentum == 0.0 {
-                    true => vectorized(|| {
-                        for ((weight, gradient), square) in pairs.zip(first) {
-                            *weight -= rate * squared(*weight, *gradient, square);
-                        }
-                    }),
-                    false => vectorized(|| {
-                        for (((weight, gradient), square), velocity) in pairs.zip(first).zip(second) {
-                            *velocity = momentum * *velocity + squared(*weight, *gradient, square);
-                            *weight -= rate * *velocity;
-                        }
-                    }),
-                }
+                let way = (smoothing, epsilon, momentum);
+                rms_prop(
+                    weights,
+                    gradients,
+                    first,
+                    second,
+                    (factor, weight_decay, rate),
+                    way,
+                );
             }
         }
     }
 }
 
-#[inline(always)]
-fn adam<'a>(
-    moment: &Moment,
-    (beta1, beta2, epsilon): (f32, f32, f32),
-    (decay, kept): (f32, f32),
-    pairs: impl Iterator<Item = (&'a mut f32, &'a f32)>,
+/// The numbers of a step of Adam.
+#[derive(Clone, Copy)]
+struct Adam {
+    beta1: f32,
+    beta2: f32,
+    epsilon: f32,
+    /// Added to the gradient, times the weight.
+    decay: f32,
+    /// What is left of a weight before it moves.
+    kept: f32,
     factor: f32,
-    (first, second): (&mut [f32], &mut [f32]),
-) {
-    let power = |beta: f32| 1.0 - f64::from(beta).powf(moment.step as f64);
-    let rate = (f64::from(moment.rate) / power(beta1)) as f32;
-    let root = (1.0 / power(beta2).sqrt()) as f32;
-    vectorized(|| {
-        for (((weight, gradient), mean), square) in pairs.zip(first).zip(second) {
+    rate: f32,
+    /// What makes up for a mean that started at zero.
+    root: f32,
+}
+
+impl Moment {
+    fn adam(&self, (beta1, beta2, epsilon): (f32, f32, f32), (decay, kept): (f32, f32), factor: f32) -> Adam {
+        let power = |beta: f32| 1.0 - f64::from(beta).powf(self.step as f64);
+        Adam {
+            beta1,
+            beta2,
+            epsilon,
+            decay,
+            kept,
+            factor,
+            rate: (f64::from(self.rate) / power(beta1)) as f32,
+            root: (1.0 / power(beta2).sqrt()) as f32,
+        }
+    }
+}
+
+vectorized! {
+    fn descend(weights: &mut [f32], gradients: &[f32], options: (f32, f32, f32)) {
+        let (factor, decay, rate) = options;
+        for (weight, gradient) in weights.iter_mut().zip(gradients) {
+            *weight -= rate * (gradient * factor + decay * *weight);
+        }
+    }
+
+    fn roll(weights: &mut [f32], gradients: &[f32], velocities: &mut [f32], options: (f32, f32, f32), way: (f32, bool)) {
+        let ((factor, decay, rate), (momentum, nesterov)) = (options, way);
+        for ((weight, gradient), velocity) in weights.iter_mut().zip(gradients).zip(velocities) {
+            let gradient = gradient * factor + decay * *weight;
+            *velocity = momentum * *velocity + gradient;
+            let way = if nesterov { gradient + momentum * *velocity } else { *velocity };
+            *weight -= rate * way;
+        }
+    }
+
+    fn adam(weights: &mut [f32], gradients: &[f32], means: &mut [f32], squares: &mut [f32], options: Adam) {
+        let Adam { beta1, beta2, epsilon, decay, kept, factor, rate, root } = options;
+        let states = means.iter_mut().zip(squares);
+        for ((weight, gradient), (mean, square)) in weights.iter_mut().zip(gradients).zip(states) {
             let gradient = gradient * factor + decay * *weight;
             *mean = beta1 * *mean + (1.0 - beta1) * gradient;
             *square = beta2 * *square + (1.0 - beta2) * gradient * gradient;
             *weight = kept * *weight - rate * *mean / (square.sqrt() * root + epsilon);
         }
-    });
+    }
+
+    fn rms_prop(
+        weights: &mut [f32],
+        gradients: &[f32],
+        squares: &mut [f32],
+        velocities: &mut [f32],
+        options: (f32, f32, f32),
+        way: (f32, f32, f32),
+    ) {
+        let ((factor, decay, rate), (smoothing, epsilon, momentum)) = (options, way);
+        for (i, ((weight, gradient), square)) in weights.iter_mut().zip(gradients).zip(squares).enumerate() {
+            let gradient = gradient * factor + decay * *weight;
+            *square = smoothing * *square + (1.0 - smoothing) * gradient * gradient;
+            let way = gradient / (square.sqrt() + epsilon);
+            match velocities.get_mut(i) {
+                Some(velocity) => {
+                    *velocity = momentum * *velocity + way;
+                    *weight -= rate * *velocity;
+                }
+                None => *weight -= rate * way,
+            }
+        }
+    }
 }

@@ -23,7 +23,8 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn span(&self, buffer: Buffer) -> Span {
-        self.arena.span(self.layout.offsets[buffer.0], self.lens[buffer.0])
+        self.arena
+            .span(self.layout.offsets[buffer.0], self.lens[buffer.0])
     }
 }
 

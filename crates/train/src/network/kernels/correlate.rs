@@ -225,7 +225,8 @@ impl Correlation {
     pub(crate) fn source_of(&self, row: usize, column: usize, tap: usize) -> Option<usize> {
         let y = self.rows.at(row, tap / self.cols.taps);
         let x = self.cols.at(column, tap % self.cols.taps);
-        let inside = (0..self.rows.source as isize).contains(&y) && (0..self.cols.source as isize).contains(&x);
+        let inside =
+            (0..self.rows.source as isize).contains(&y) && (0..self.cols.source as isize).contains(&x);
         inside.then(|| y as usize * self.source_row + x as usize * self.source_col)
     }
 

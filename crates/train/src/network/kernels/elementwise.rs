@@ -1,14 +1,9 @@
-//! Loops over slices that the compiler turns into vectors, for the widest instructions of this processor.
+//! Activations, sums and other loops over slices.
 //!
 //! Sums and products only, without fused rounding: a value is the same on every processor.
 
 use super::super::layer::Activation;
-
-/// Runs a loop with the instructions of this processor.
-#[inline(always)]
-pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
-    gemm_common::pulp::Arch::new().dispatch(work)
-}
+use super::vectorized::vectorized;
 
 /// `e^x`, within two units in the last place; saturates where a float ends.
 #[inline(always)]
@@ -94,10 +89,29 @@ impl Activation {
     #[inline(always)]
     fn value(self, x: f32) -> f32 {
         match self {
-            Activation::Relu => x.max(0.0),
+            // Unlike a maximum, this keeps what is not a number.
+            Activation::Relu => {
+                if x < 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
             Activation::Relu6 => x.clamp(0.0, 6.0),
-            Activation::LeakyRelu => if x > 0.0 { x } else { 0.01 * x },
-            Activation::Elu => if x > 0.0 { x } else { exp(x) - 1.0 },
+            Activation::LeakyRelu => {
+                if x > 0.0 {
+                    x
+                } else {
+                    0.01 * x
+                }
+            }
+            Activation::Elu => {
+                if x > 0.0 {
+                    x
+                } else {
+                    exp(x) - 1.0
+                }
+            }
             Activation::Gelu => 0.5 * x * (1.0 + erf(x * SQRT_HALF)),
             Activation::GeluTanh => 0.5 * x * (1.0 + tanh(GELU_SCALE * (x + GELU_CUBE * x * x * x))),
             Activation::Silu => x * sigmoid(x),
@@ -112,10 +126,34 @@ impl Activation {
     #[inline(always)]
     fn slope(self, x: f32) -> f32 {
         match self {
-            Activation::Relu => if x > 0.0 { 1.0 } else { 0.0 },
-            Activation::Relu6 => if x > 0.0 && x < 6.0 { 1.0 } else { 0.0 },
-            Activation::LeakyRelu => if x > 0.0 { 1.0 } else { 0.01 },
-            Activation::Elu => if x > 0.0 { 1.0 } else { x + 1.0 },
+            Activation::Relu => {
+                if x > 0.0 {
+                    1.0
+                } else {
+                    0.0
+                }
+            }
+            Activation::Relu6 => {
+                if x > 0.0 && x < 6.0 {
+                    1.0
+                } else {
+                    0.0
+                }
+            }
+            Activation::LeakyRelu => {
+                if x > 0.0 {
+                    1.0
+                } else {
+                    0.01
+                }
+            }
+            Activation::Elu => {
+                if x > 0.0 {
+                    1.0
+                } else {
+                    x + 1.0
+                }
+            }
             Activation::Sigmoid => x * (1.0 - x),
             Activation::Tanh => 1.0 - x * x,
             Activation::Gelu => 0.5 * (1.0 + erf(x * SQRT_HALF)) + x * DENSITY * exp(-0.5 * x * x),
@@ -163,66 +201,167 @@ macro_rules! by_activation {
         match $activation {
             $(Activation::$variant => {
                 let $known = Activation::$variant;
-                vectorized(|| $body)
+                $body
             })*
         }
     };
 }
 
-/// `values = activation(values)`
-pub(crate) fn activate(activation: Activation, values: &mut [f32]) {
-    by_activation!(activation, |known| values
-        .iter_mut()
-        .for_each(|value| *value = known.value(*value)));
-}
+vectorized! {
+    /// `values = activation(values)`
+    pub(crate) fn activate(activation: Activation, values: &mut [f32]) {
+        by_activation!(activation, |known| values
+            .iter_mut()
+            .for_each(|value| *value = known.value(*value)));
+    }
 
-/// `out = activation(values)`
-pub(crate) fn activate_into(activation: Activation, values: &[f32], out: &mut [f32]) {
-    by_activation!(activation, |known| out
-        .iter_mut()
-        .zip(values)
-        .for_each(|(out, value)| *out = known.value(*value)));
-}
+    /// `out = activation(values)`
+    pub(crate) fn activate_into(activation: Activation, values: &[f32], out: &mut [f32]) {
+        by_activation!(activation, |known| out
+            .iter_mut()
+            .zip(values)
+            .for_each(|(out, value)| *out = known.value(*value)));
+    }
 
-/// `slopes = slopes · activation'(known)`, by what [`Activation::slope_from_result`] says.
-pub(crate) fn activate_slopes(activation: Activation, slopes: &mut [f32], told: &[f32]) {
-    by_activation!(activation, |known| slopes
-        .iter_mut()
-        .zip(told)
-        .for_each(|(slope, told)| *slope *= known.slope(*told)));
-}
+    /// `slopes = slopes · activation'(told)`, by what [`Activation::slope_from_result`] says.
+    pub(crate) fn activate_slopes(activation: Activation, slopes: &mut [f32], told: &[f32]) {
+        by_activation!(activation, |known| slopes
+            .iter_mut()
+            .zip(told)
+            .for_each(|(slope, told)| *slope *= known.slope(*told)));
+    }
 
-/// `out = slopes · activation'(known)`
-pub(crate) fn activate_slopes_into(activation: Activation, slopes: &[f32], told: &[f32], out: &mut [f32]) {
-    by_activation!(activation, |known| out
-        .iter_mut()
-        .zip(slopes.iter().zip(told))
-        .for_each(|(out, (slope, told))| *out = slope * known.slope(*told)));
-}
+    /// `out = slopes · activation'(told)`
+    pub(crate) fn activate_slopes_into(activation: Activation, slopes: &[f32], told: &[f32], out: &mut [f32]) {
+        by_activation!(activation, |known| out
+            .iter_mut()
+            .zip(slopes.iter().zip(told))
+            .for_each(|(out, (slope, told))| *out = slope * known.slope(*told)));
+    }
 
-/// `sums += values`
-pub(crate) fn add(sums: &mut [f32], values: &[f32]) {
-    vectorized(|| sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value));
-}
+    /// `sums += values`
+    pub(crate) fn add(sums: &mut [f32], values: &[f32]) {
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
 
-/// `sums[channel] += values[place][channel]`
-pub(crate) fn add_places(sums: &mut [f32], values: &[f32]) {
-    vectorized(|| {
-        for place in values.chunks_exact(sums.len()) {
-            sums.iter_mut().zip(place).for_each(|(sum, value)| *sum += value);
+    /// `sums[channel] += values[place][channel]`
+    pub(crate) fn add_places(sums: &mut [f32], values: &[f32]) {
+        let channels = sums.len();
+        for first in (0..channels).step_by(LANES) {
+            for block in values.chunks(BLOCK * channels) {
+                let mut lanes = [0.0f32; LANES];
+                for place in block.chunks_exact(channels) {
+                    match place[first..].first_chunk::<LANES>() {
+                        Some(values) => (0..LANES).for_each(|i| lanes[i] += values[i]),
+                        None => lanes.iter_mut().zip(&place[first..]).for_each(|(sum, value)| *sum += value),
+                    }
+                }
+                sums[first..].iter_mut().zip(lanes).for_each(|(sum, value)| *sum += value);
+            }
         }
-    });
-}
+    }
 
-/// `out[row][column] = values[column][row]` where `values` has rows of `stride`, of which the first `rows` count.
-pub(crate) fn transpose(values: &[f32], stride: usize, rows: usize, out: &mut [f32], columns: usize) {
-    vectorized(|| {
+    /// `sums[channel] += (values[place][channel] - means[channel])²`
+    pub(crate) fn add_squares(sums: &mut [f32], values: &[f32], means: &[f32]) {
+        let channels = sums.len();
+        for first in (0..channels).step_by(LANES) {
+            let mut mean = [0.0f32; LANES];
+            mean.iter_mut().zip(&means[first..]).for_each(|(mean, known)| *mean = *known);
+            for block in values.chunks(BLOCK * channels) {
+                let mut lanes = [0.0f32; LANES];
+                for place in block.chunks_exact(channels) {
+                    match place[first..].first_chunk::<LANES>() {
+                        Some(values) => (0..LANES).for_each(|i| {
+                            let away = values[i] - mean[i];
+                            lanes[i] += away * away;
+                        }),
+                        None => place[first..].iter().enumerate().for_each(|(i, value)| {
+                            let away = value - mean[i];
+                            lanes[i] += away * away;
+                        }),
+                    }
+                }
+                sums[first..].iter_mut().zip(lanes).for_each(|(sum, value)| *sum += value);
+            }
+        }
+    }
+
+    /// The sum of squares.
+    pub(crate) fn sum_of_squares(values: &[f32]) -> f32 {
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        let mut sums = [0.0f32; LANES];
+        for chunk in chunks {
+            for i in 0..LANES {
+                sums[i] += chunk[i] * chunk[i];
+            }
+        }
+        sums.iter().sum::<f32>() + rest.iter().map(|value| value * value).sum::<f32>()
+    }
+
+    /// `out[row][column] = values[column][row]` where `values` has rows of `stride`, of which the first `rows` count.
+    pub(crate) fn transpose(values: &[f32], stride: usize, rows: usize, out: &mut [f32], columns: usize) {
         for (row, out) in out.chunks_exact_mut(columns).take(rows).enumerate() {
             for (column, out) in out.iter_mut().enumerate() {
                 *out = values[column * stride + row];
             }
         }
-    });
+    }
+}
+
+/// Places that are summed before they are added to the others: long sums of floats lose their end.
+pub(crate) const BLOCK: usize = 128;
+
+/// Values that one vector or two hold: loops over so many at once need no check of their bounds.
+pub(crate) const LANES: usize = 16;
+
+/// Keeps the larger of each value and its candidate, and says in `chosen` where it was the candidate. What is not a number
+/// is not lost.
+#[inline(always)]
+pub(crate) fn keep_larger(values: &mut [f32], chosen: &mut [u8], candidates: &[f32], name: u8) {
+    let (values, value_rest) = values.as_chunks_mut::<LANES>();
+    let (chosen, chosen_rest) = chosen.as_chunks_mut::<LANES>();
+    let (candidates, candidate_rest) = candidates.as_chunks::<LANES>();
+    let larger = |value: f32, candidate: f32| candidate > value || candidate.is_nan();
+    for ((values, chosen), candidates) in values.iter_mut().zip(chosen).zip(candidates) {
+        // A mask of whole values first: bytes and floats in one loop would be taken one by one.
+        let mut mask = [0u32; LANES];
+        for i in 0..LANES {
+            let takes = larger(values[i], candidates[i]);
+            mask[i] = u32::from(takes);
+            values[i] = if takes { candidates[i] } else { values[i] };
+        }
+        for i in 0..LANES {
+            let takes = 0u8.wrapping_sub(mask[i] as u8);
+            chosen[i] = (chosen[i] & !takes) | (name & takes);
+        }
+    }
+    for ((value, chosen), candidate) in value_rest.iter_mut().zip(chosen_rest).zip(candidate_rest) {
+        if larger(*value, *candidate) {
+            (*value, *chosen) = (*candidate, name);
+        }
+    }
+}
+
+/// `out = slopes` where `chosen` is `name`, and zero or what was there elsewhere.
+#[inline(always)]
+pub(crate) fn give_chosen<const ADD: bool>(out: &mut [f32], slopes: &[f32], chosen: &[u8], name: u8) {
+    let (outs, out_rest) = out.as_chunks_mut::<LANES>();
+    let (slopes, slope_rest) = slopes.as_chunks::<LANES>();
+    let (chosen, chosen_rest) = chosen.as_chunks::<LANES>();
+    for ((out, slopes), chosen) in outs.iter_mut().zip(slopes).zip(chosen) {
+        let mut mask = [0u32; LANES];
+        for i in 0..LANES {
+            mask[i] = 0u32.wrapping_sub(u32::from(chosen[i] == name));
+        }
+        for i in 0..LANES {
+            let slope = f32::from_bits(slopes[i].to_bits() & mask[i]);
+            out[i] = if ADD { out[i] + slope } else { slope };
+        }
+    }
+    for ((out, slope), chosen) in out_rest.iter_mut().zip(slope_rest).zip(chosen_rest) {
+        let slope = if *chosen == name { *slope } else { 0.0 };
+        *out = if ADD { *out + slope } else { slope };
+    }
 }
 
 #[cfg(test)]
@@ -255,7 +394,10 @@ mod tests {
                     false => x,
                 };
                 let slope = activation.slope(told);
-                assert!((measured - slope).abs() < 3e-3, "{activation:?} at {x}: {measured} {slope}");
+                assert!(
+                    (measured - slope).abs() < 3e-3,
+                    "{activation:?} at {x}: {measured} {slope}"
+                );
             }
         }
     }
@@ -264,7 +406,8 @@ mod tests {
     fn values_are_those_of_the_library() {
         for i in -2000..2000 {
             let x = i as f32 * 0.01;
-            let near = |a: f32, b: f64| assert!((f64::from(a) - b).abs() <= 3e-7 * (1.0 + b.abs()), "{x}: {a} {b}");
+            let near =
+                |a: f32, b: f64| assert!((f64::from(a) - b).abs() <= 3e-7 * (1.0 + b.abs()), "{x}: {a} {b}");
             let wide = f64::from(x);
             near(tanh(x), wide.tanh());
             near(sigmoid(x), 1.0 / (1.0 + (-wide).exp()));

@@ -56,7 +56,12 @@ impl Kernels {
     /// Those for this processor.
     pub(crate) fn get() -> &'static Kernels {
         static KERNELS: OnceLock<Kernels> = OnceLock::new();
-        KERNELS.get_or_init(|| Kernels::choose().into_iter().next().expect("scalar kernels run anywhere"))
+        KERNELS.get_or_init(|| {
+            Kernels::choose()
+                .into_iter()
+                .next()
+                .expect("scalar kernels run anywhere")
+        })
     }
 
     /// All that run on this processor, the best first.

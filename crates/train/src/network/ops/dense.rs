@@ -48,7 +48,11 @@ impl Op for Forward {
         let n_chunks = rows.div_ceil(ROWS);
         // Narrow panels where wide ones would leave threads without a task.
         let wide = Kernels::get().rows().max(32);
-        let panel = if n_chunks * outputs.div_ceil(wide) < 8 { 32 } else { wide };
+        let panel = if n_chunks * outputs.div_ceil(wide) < 8 {
+            32
+        } else {
+            wide
+        };
         let n_panels = outputs.div_ceil(panel);
         step.crew.run(n_chunks * n_panels, |task, _| {
             let (chunk, column) = (task / n_panels, task % n_panels * panel);
@@ -208,7 +212,13 @@ impl ToWeights {
     /// # Safety
     ///
     /// `into` is used by nobody else.
-    unsafe fn sum(&self, step: &Step<'_>, inputs: std::ops::Range<usize>, rows: std::ops::Range<usize>, into: Span) {
+    unsafe fn sum(
+        &self,
+        step: &Step<'_>,
+        inputs: std::ops::Range<usize>,
+        rows: std::ops::Range<usize>,
+        into: Span,
+    ) {
         let [x, slope] = [self.x, self.slope].map(|buffer| step.span(buffer));
         let outputs = self.extent.outputs;
         let mut row = rows.start;
@@ -289,7 +299,10 @@ impl Op for ToWeights {
             unsafe {
                 let sums = partial.part(range.clone()).write();
                 for part in 1..used {
-                    add(sums, partial.piece(part, inputs * outputs).part(range.clone()).read());
+                    add(
+                        sums,
+                        partial.piece(part, inputs * outputs).part(range.clone()).read(),
+                    );
                 }
                 weight.take(step, range, sums);
             }

@@ -2,7 +2,8 @@
 
 use super::super::arena::{Buffer, Span};
 use super::super::kernels::correlate::Axis;
-use super::super::kernels::elementwise::{activate, activate_into, add, add_places, vectorized};
+use super::super::kernels::elementwise::{activate, activate_into, add, add_places};
+use super::super::kernels::vectorized::vectorized;
 use super::super::layer::Activation;
 use super::super::step::{Learned, Op, Step};
 
@@ -28,10 +29,12 @@ impl Extent {
     }
 
     /// Every place of a row of the output and every tap of it: where the place is in its row, the tap, and its source.
+    #[inline(always)]
     fn each(&self, row: usize, mut work: impl FnMut(usize, usize, usize)) {
         for column in 0..self.output[1] {
             for ty in self.rows.taps_of(row) {
-                let y = (row * self.rows.step + ty * self.rows.dilation).wrapping_add_signed(self.rows.offset);
+                let y =
+                    (row * self.rows.step + ty * self.rows.dilation).wrapping_add_signed(self.rows.offset);
                 for tx in self.cols.taps_of(column) {
                     let x = (column * self.cols.step + tx * self.cols.dilation)
                         .wrapping_add_signed(self.cols.offset);
@@ -72,7 +75,7 @@ impl Op for Forward {
     fn run(&self, step: &Step<'_>) {
         let extent = &self.extent;
         let (x_len, y_len) = extent.lens();
-        let (n_rows, channels, multiplier) = (extent.output[0], extent.output[2], extent.multiplier());
+        let (n_rows, channels) = (extent.output[0], extent.output[2]);
         let [x, weight, y] = [self.x, self.weight, self.y].map(|buffer| step.span(buffer));
         let made = self.kept.map_or(y, |kept| step.span(kept));
         let bias = self.bias.map(|bias| step.span(bias));
@@ -92,25 +95,7 @@ impl Op for Forward {
                     }
                     None => out.fill(0.0),
                 }
-                vectorized(|| {
-                    extent.each(row, |at, tap, from| {
-                        let out = &mut out[at..at + channels];
-                        let weights = &weights[tap..tap + channels];
-                        match multiplier {
-                            1 => {
-                                let source = &source[from..from + channels];
-                                for ((out, weight), x) in out.iter_mut().zip(weights).zip(source) {
-                                    *out += weight * x;
-                                }
-                            }
-                            _ => {
-                                for (channel, (out, weight)) in out.iter_mut().zip(weights).enumerate() {
-                                    *out += weight * source[from + channel / multiplier];
-                                }
-                            }
-                        }
-                    });
-                });
+                add_row(extent, row, source, weights, out);
                 if let Some(activation) = self.activation {
                     match self.kept {
                         Some(_) => activate_into(activation, out, part(y).write()),
@@ -119,6 +104,72 @@ impl Op for Forward {
                 }
             }
         });
+    }
+}
+
+vectorized! {
+    fn add_row(extent: &Extent, row: usize, source: &[f32], weights: &[f32], out: &mut [f32]) {
+        let (channels, multiplier) = (extent.output[2], extent.multiplier());
+        extent.each(row, |at, tap, from| {
+            let (out, weights) = (&mut out[at..at + channels], &weights[tap..tap + channels]);
+            match multiplier {
+                1 => {
+                    let source = &source[from..from + channels];
+                    for ((out, weight), x) in out.iter_mut().zip(weights).zip(source) {
+                        *out += weight * x;
+                    }
+                }
+                _ => {
+                    for (channel, (out, weight)) in out.iter_mut().zip(weights).enumerate() {
+                        *out += weight * source[from + channel / multiplier];
+                    }
+                }
+            }
+        });
+    }
+
+    fn add_to_weights(extent: &Extent, slopes: &[f32], source: &[f32], sums: &mut [f32]) {
+        let (channels, multiplier) = (extent.output[2], extent.multiplier());
+        for (row, slopes) in slopes.chunks_exact(extent.output[1] * channels).enumerate() {
+            extent.each(row, |at, tap, from| {
+                let (slopes, sums) = (&slopes[at..at + channels], &mut sums[tap..tap + channels]);
+                match multiplier {
+                    1 => {
+                        let source = &source[from..from + channels];
+                        for ((sum, slope), x) in sums.iter_mut().zip(slopes).zip(source) {
+                            *sum += slope * x;
+                        }
+                    }
+                    _ => {
+                        for (channel, (sum, slope)) in sums.iter_mut().zip(slopes).enumerate() {
+                            *sum += slope * source[from + channel / multiplier];
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    fn add_to_input(extent: &Extent, slopes: &[f32], weights: &[f32], into: &mut [f32]) {
+        let (channels, multiplier) = (extent.output[2], extent.multiplier());
+        for (row, slopes) in slopes.chunks_exact(extent.output[1] * channels).enumerate() {
+            extent.each(row, |at, tap, from| {
+                let (slopes, weights) = (&slopes[at..at + channels], &weights[tap..tap + channels]);
+                match multiplier {
+                    1 => {
+                        let into = &mut into[from..from + channels];
+                        for ((into, slope), weight) in into.iter_mut().zip(slopes).zip(weights) {
+                            *into += slope * weight;
+                        }
+                    }
+                    _ => {
+                        for (channel, (slope, weight)) in slopes.iter().zip(weights).enumerate() {
+                            into[from + channel / multiplier] += slope * weight;
+                        }
+                    }
+                }
+            });
+        }
     }
 }
 
@@ -138,11 +189,9 @@ impl Op for Backward {
     fn run(&self, step: &Step<'_>) {
         let extent = &self.extent;
         let (x_len, y_len) = extent.lens();
-        let (channels, multiplier) = (extent.output[2], extent.multiplier());
         let [x, weight, slope] = [self.x, self.weight, self.slope].map(|buffer| step.span(buffer));
         let x_slope = self.x_slope.map(|(buffer, add)| (step.span(buffer), add));
         let partial = self.partial.map(|partial| step.span(partial));
-        let line = extent.output[1] * channels;
         let part_rows = self.batch.div_ceil(Extent::parts(self.batch));
         let used = step.rows.div_ceil(part_rows);
         step.crew.run(used, |part, _| {
@@ -169,45 +218,12 @@ impl Op for Backward {
                     }
                     into
                 });
-                vectorized(|| {
-                    for (row, slopes) in slopes.chunks_exact(line).enumerate() {
-                        extent.each(row, |at, tap, from| {
-                            let slopes = &slopes[at..at + channels];
-                            if let Some(sums) = &mut sums {
-                                let sums = &mut sums[tap..tap + channels];
-                                match multiplier {
-                                    1 => {
-                                        let source = &source[from..from + channels];
-                                        for ((sum, slope), x) in sums.iter_mut().zip(slopes).zip(source) {
-                                            *sum += slope * x;
-                                        }
-                                    }
-                                    _ => {
-                                        for (channel, (sum, slope)) in sums.iter_mut().zip(slopes).enumerate() {
-                                            *sum += slope * source[from + channel / multiplier];
-                                        }
-                                    }
-                                }
-                            }
-                            if let Some(into) = &mut into {
-                                let weights = &weights[tap..tap + channels];
-                                match multiplier {
-                                    1 => {
-                                        let into = &mut into[from..from + channels];
-                                        for ((into, slope), weight) in into.iter_mut().zip(slopes).zip(weights) {
-                                            *into += slope * weight;
-                                        }
-                                    }
-                                    _ => {
-                                        for (channel, (slope, weight)) in slopes.iter().zip(weights).enumerate() {
-                                            into[from + channel / multiplier] += slope * weight;
-                                        }
-                                    }
-                                }
-                            }
-                        });
-                    }
-                });
+                if let Some(sums) = &mut sums {
+                    add_to_weights(extent, slopes, source, sums);
+                }
+                if let Some(into) = &mut into {
+                    add_to_input(extent, slopes, weights, into);
+                }
                 if let Some(sums) = &mut sums {
                     add_places(&mut sums[extent.weights()..], slopes);
                 }

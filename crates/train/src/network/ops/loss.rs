@@ -108,7 +108,14 @@ fn cross_entropy(
     let weight = |class: usize| weights.get(class).copied().unwrap_or(1.0);
     let even = smoothing / made.len() as f32;
     // How much the loss asks of each class.
-    let asked = |c: usize| even * weight(c) + if c == class { (1.0 - smoothing) * weight(c) } else { 0.0 };
+    let asked = |c: usize| {
+        even * weight(c)
+            + if c == class {
+                (1.0 - smoothing) * weight(c)
+            } else {
+                0.0
+            }
+    };
     let all: f32 = match smoothing == 0.0 {
         true => weight(class),
         false => (0..made.len()).map(asked).sum(),
@@ -120,6 +127,10 @@ fn cross_entropy(
     }
     match smoothing == 0.0 {
         true => all * (log_sum - made.get(class).copied().unwrap_or(f32::NAN)),
-        false => made.iter().enumerate().map(|(c, z)| asked(c) * (log_sum - z)).sum(),
+        false => made
+            .iter()
+            .enumerate()
+            .map(|(c, z)| asked(c) * (log_sum - z))
+            .sum(),
     }
 }

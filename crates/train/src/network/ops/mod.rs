@@ -1,5 +1,6 @@
 //! The operations of programs, one file per kind of layer: forward, and back.
 
+pub(crate) mod batch_norm;
 pub(crate) mod conv;
 pub(crate) mod dense;
 pub(crate) mod depthwise;

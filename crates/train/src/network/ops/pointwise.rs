@@ -1,9 +1,8 @@
 //! Operations on single values: activations that stand alone, values left out, and the sum of two branches.
 
 use super::super::arena::{Buffer, Span};
-use super::super::kernels::elementwise::{
-    activate, activate_into, activate_slopes, activate_slopes_into, vectorized,
-};
+use super::super::kernels::elementwise::{activate, activate_into, activate_slopes, activate_slopes_into};
+use super::super::kernels::vectorized::vectorized;
 use super::super::layer::Activation;
 use super::super::step::{Op, Step};
 
@@ -13,8 +12,9 @@ const CHUNK: usize = 1 << 15;
 /// Cuts the values of a batch into tasks.
 fn each_chunk(step: &Step<'_>, per_sample: usize, work: impl Fn(std::ops::Range<usize>) + Sync) {
     let len = step.rows * per_sample;
-    step.crew
-        .run(len.div_ceil(CHUNK), |task, _| work(task * CHUNK..((task + 1) * CHUNK).min(len)));
+    step.crew.run(len.div_ceil(CHUNK), |task, _| {
+        work(task * CHUNK..((task + 1) * CHUNK).min(len))
+    });
 }
 
 /// `y = activation(x)`
@@ -150,14 +150,21 @@ impl Op for Dropout {
         each_chunk(step, self.len, |part| unsafe {
             let start = part.start as u32;
             let (from, into) = (from.part(part.clone()).read(), into.part(part).write());
-            vectorized(|| {
-                for (i, (into, from)) in into.iter_mut().zip(from).enumerate() {
-                    let draw = mix(seed ^ start.wrapping_add(i as u32));
-                    let value = if draw >= bound { from * scale } else { 0.0 };
-                    *into = if self.add { *into + value } else { value };
-                }
-            });
+            match self.add {
+                true => leave_out::<true>(from, into, seed, start, bound, scale),
+                false => leave_out::<false>(from, into, seed, start, bound, scale),
+            }
         });
+    }
+}
+
+vectorized! {
+    fn leave_out<const ADD: bool>(from: &[f32], into: &mut [f32], seed: u32, start: u32, bound: u32, scale: f32) {
+        for (i, (into, from)) in into.iter_mut().zip(from).enumerate() {
+            let draw = mix(seed ^ start.wrapping_add(i as u32));
+            let value = if draw >= bound { from * scale } else { 0.0 };
+            *into = if ADD { *into + value } else { value };
+        }
     }
 }
 

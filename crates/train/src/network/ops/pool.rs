@@ -1,8 +1,9 @@
 //! Pools: the largest value or the mean of a window, channel by channel; and those of whole images.
 
-use super::super::arena::{Buffer, Span};
+use super::super::arena::{Buffer, Span, bytes};
 use super::super::kernels::correlate::Axis;
-use super::super::kernels::elementwise::{add_places, vectorized};
+use super::super::kernels::elementwise::{add_places, give_chosen, keep_larger};
+use super::super::kernels::vectorized::vectorized;
 use super::super::layer::PoolKind;
 use super::super::step::{Op, Step};
 
@@ -44,7 +45,7 @@ pub(crate) struct Forward {
     pub extent: Extent,
     pub x: Buffer,
     pub y: Buffer,
-    /// The tap of the largest value, as a number.
+    /// The tap of the largest value, a byte for each.
     pub chosen: Option<Buffer>,
 }
 
@@ -52,57 +53,83 @@ impl Op for Forward {
     fn run(&self, step: &Step<'_>) {
         let extent = &self.extent;
         let (x_len, y_len) = extent.lens();
-        let channels = extent.output[2];
         let [x, y] = [self.x, self.y].map(|buffer| step.span(buffer));
         let chosen = self.chosen.map(|chosen| step.span(chosen));
         step.crew.run(step.rows, |sample, _| {
             // SAFETY: a sample is of one task.
             let (source, out) = unsafe { (x.piece(sample, x_len).read(), y.piece(sample, y_len).write()) };
             // SAFETY: as above.
-            let mut chosen = chosen.map(|chosen: Span| unsafe { chosen.piece(sample, y_len).write() });
-            vectorized(|| {
-                for (at, row, column) in extent.places() {
-                    let values = &mut out[at..at + channels];
-                    match self.kind {
-                        PoolKind::Average => {
-                            values.fill(0.0);
-                            let mut count = 0.0;
-                            for (_, from) in extent.window(row, column) {
-                                count += 1.0;
-                                let source = &source[from..from + channels];
-                                values.iter_mut().zip(source).for_each(|(value, x)| *value += x);
-                            }
-                            let share = 1.0 / count;
-                            values.iter_mut().for_each(|value| *value *= share);
-                        }
-                        PoolKind::Max => {
-                            values.fill(f32::NEG_INFINITY);
-                            for (tap, from) in extent.window(row, column) {
-                                let source = &source[from..from + channels];
-                                match &mut chosen {
-                                    Some(chosen) => {
-                                        let chosen = &mut chosen[at..at + channels];
-                                        for ((value, chosen), x) in values.iter_mut().zip(chosen).zip(source) {
-                                            let larger = *x > *value || x.is_nan();
-                                            *value = if larger { *x } else { *value };
-                                            *chosen = if larger { tap as f32 } else { *chosen };
-                                        }
-                                    }
-                                    None => values.iter_mut().zip(source).for_each(|(value, x)| {
-                                        *value = if *x > *value || x.is_nan() { *x } else { *value };
-                                    }),
-                                }
-                            }
-                        }
-                    }
-                }
-            });
+            let mut chosen = chosen.map(|chosen| unsafe { &mut bytes(chosen)[sample * y_len..][..y_len] });
+            match (self.kind, &mut chosen) {
+                (PoolKind::Average, _) => take_means(extent, source, out),
+                (PoolKind::Max, Some(chosen)) => take_largest(extent, source, out, chosen),
+                (PoolKind::Max, None) => take_largest(extent, source, out, &mut []),
+            }
         });
     }
 }
 
+vectorized! {
+    fn take_means(extent: &Extent, source: &[f32], out: &mut [f32]) {
+        let channels = extent.output[2];
+        for (at, row, column) in extent.places() {
+            let values = &mut out[at..at + channels];
+            values.fill(0.0);
+            let mut count = 0.0;
+            for (_, from) in extent.window(row, column) {
+                count += 1.0;
+                let source = &source[from..from + channels];
+                values.iter_mut().zip(source).for_each(|(value, x)| *value += x);
+            }
+            let share = 1.0 / count;
+            values.iter_mut().for_each(|value| *value *= share);
+        }
+    }
+
+    /// `chosen` is empty where nobody asks.
+    fn take_largest(extent: &Extent, source: &[f32], out: &mut [f32], chosen: &mut [u8]) {
+        let channels = extent.output[2];
+        for (at, row, column) in extent.places() {
+            let values = &mut out[at..at + channels];
+            values.fill(f32::NEG_INFINITY);
+            for (tap, from) in extent.window(row, column) {
+                let source = &source[from..from + channels];
+                match chosen.get_mut(at..at + channels) {
+                    Some(chosen) => keep_larger(values, chosen, source, tap as u8),
+                    None => values.iter_mut().zip(source).for_each(|(value, x)| {
+                        *value = if *x > *value || x.is_nan() { *x } else { *value };
+                    }),
+                }
+            }
+        }
+    }
+
+    fn give_to_largest(extent: &Extent, slopes: &[f32], chosen: &[u8], into: &mut [f32]) {
+        let channels = extent.output[2];
+        for (at, row, column) in extent.places() {
+            let (slopes, chosen) = (&slopes[at..at + channels], &chosen[at..at + channels]);
+            for (tap, to) in extent.window(row, column) {
+                give_chosen::<true>(&mut into[to..to + channels], slopes, chosen, tap as u8);
+            }
+        }
+    }
+
+    fn give_to_all(extent: &Extent, slopes: &[f32], into: &mut [f32]) {
+        let channels = extent.output[2];
+        for (at, row, column) in extent.places() {
+            let slopes = &slopes[at..at + channels];
+            let share = 1.0 / extent.window(row, column).count() as f32;
+            for (_, to) in extent.window(row, column) {
+                let into = &mut into[to..to + channels];
+                into.iter_mut()
+                    .zip(slopes)
+                    .for_each(|(into, slope)| *into += slope * share);
+            }
+        }
+    }
+}
+
 pub(crate) struct Backward {
-    pub kind: PoolKind,
     pub extent: Extent,
     pub slope: Buffer,
     pub chosen: Option<Buffer>,
@@ -114,43 +141,25 @@ impl Op for Backward {
     fn run(&self, step: &Step<'_>) {
         let extent = &self.extent;
         let (x_len, y_len) = extent.lens();
-        let channels = extent.output[2];
         let [slope, x_slope] = [self.slope, self.x_slope].map(|buffer| step.span(buffer));
         let chosen = self.chosen.map(|chosen| step.span(chosen));
         step.crew.run(step.rows, |sample, _| {
             // SAFETY: a sample is of one task.
-            let (slopes, into) =
-                unsafe { (slope.piece(sample, y_len).read(), x_slope.piece(sample, x_len).write()) };
+            let (slopes, into) = unsafe {
+                (
+                    slope.piece(sample, y_len).read(),
+                    x_slope.piece(sample, x_len).write(),
+                )
+            };
             // SAFETY: as above.
-            let chosen = chosen.map(|chosen: Span| unsafe { chosen.piece(sample, y_len).read() });
+            let chosen = chosen.map(|chosen| unsafe { &bytes(chosen)[sample * y_len..][..y_len] });
             if !self.add {
                 into.fill(0.0);
             }
-            vectorized(|| {
-                for (at, row, column) in extent.places() {
-                    let slopes = &slopes[at..at + channels];
-                    match chosen {
-                        Some(chosen) => {
-                            let chosen = &chosen[at..at + channels];
-                            for (tap, to) in extent.window(row, column) {
-                                let into = &mut into[to..to + channels];
-                                for ((into, slope), chosen) in into.iter_mut().zip(slopes).zip(chosen) {
-                                    *into += if *chosen == tap as f32 { *slope } else { 0.0 };
-                                }
-                            }
-                        }
-                        None => {
-                            let share = 1.0 / extent.window(row, column).count() as f32;
-                            for (_, to) in extent.window(row, column) {
-                                let into = &mut into[to..to + channels];
-                                into.iter_mut()
-                                    .zip(slopes)
-                                    .for_each(|(into, slope)| *into += slope * share);
-                            }
-                        }
-                    }
-                }
-            });
+            match chosen {
+                Some(chosen) => give_to_largest(extent, slopes, chosen, into),
+                None => give_to_all(extent, slopes, into),
+            }
         });
     }
 }

@@ -2,7 +2,7 @@
 //! several batches.
 
 use super::super::arena::Buffer;
-use super::super::kernels::elementwise::vectorized;
+use super::super::kernels::elementwise::sum_of_squares;
 use super::super::step::{Learned, Op, Step};
 
 pub(crate) struct Update {
@@ -21,13 +21,15 @@ impl Op for Update {
     fn run(&self, step: &Step<'_>) {
         // SAFETY: gradients are only read here.
         let gradient = |(learned, range): &(Learned, std::ops::Range<usize>)| unsafe {
-            let kept = learned.gradient.map(|gradient| step.span(gradient).part(range.clone()).read());
+            let kept = learned
+                .gradient
+                .map(|gradient| step.span(gradient).part(range.clone()).read());
             kept.unwrap_or_default()
         };
         let factor = self.clip.map_or(1.0, |clip| {
             let sums = step.span(self.sums);
             step.crew.run(self.parts.len(), |part, _| {
-                let sum = vectorized(|| sum_of_squares(gradient(&self.parts[part])));
+                let sum = sum_of_squares(gradient(&self.parts[part]));
                 // SAFETY: one value for each task.
                 unsafe { sums.part(part..part + 1).write()[0] = sum };
             });
@@ -42,15 +44,4 @@ impl Op for Update {
             unsafe { part.0.apply(step, part.1.clone(), gradient(part), factor) };
         });
     }
-}
-
-#[inline(always)]
-fn sum_of_squares(values: &[f32]) -> f32 {
-    let mut sums = [0.0f32; 16];
-    for chunk in values.chunks(16) {
-        for (sum, value) in sums.iter_mut().zip(chunk) {
-            *sum += value * value;
-        }
-    }
-    sums.iter().sum()
 }

@@ -1,0 +1,439 @@
+//! The way back: from the slope of what a node made to those of its inputs, and to its weights.
+
+use super::super::arena::Buffer;
+use super::super::graph::NodeKind;
+use super::super::layer::{Activation, Over};
+use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool};
+use super::super::step::Learned;
+use super::{Lowering, Slope, pointwise_conv};
+
+impl Lowering<'_> {
+    /// Where the slope of an input goes, and whether it is added to what is there; `None` if nobody asks.
+    fn slope_into(&mut self, node: usize, i: usize, slope: Buffer) -> Option<(Buffer, bool)> {
+        let input = self.graph.nodes[node].inputs[i];
+        if !self.needs_slope[input] {
+            return None;
+        }
+        let len = self.graph.nodes[input].shape.len();
+        match self.slopes[input] {
+            Some(known) if known.buffer != slope => Some((known.buffer, true)),
+            Some(known) => {
+                // What is read must not be what is written.
+                let own = self.of_batch(len);
+                let copy = pointwise::Copy {
+                    len,
+                    from: known.buffer,
+                    into: own,
+                    add: false,
+                };
+                self.push(node, copy, &[Some(known.buffer), Some(own)]);
+                self.slopes[input] = Some(Slope {
+                    buffer: own,
+                    shared: false,
+                });
+                Some((own, true))
+            }
+            None => {
+                let buffer = self.of_batch(len);
+                self.slopes[input] = Some(Slope {
+                    buffer,
+                    shared: false,
+                });
+                Some((buffer, false))
+            }
+        }
+    }
+
+    /// The slope before the activation.
+    fn undo(&mut self, node: usize, activation: Option<Activation>, slope: Slope) -> Buffer {
+        let Some(activation) = activation else {
+            return slope.buffer;
+        };
+        let len = self.graph.nodes[node].shape.len();
+        let told = self.kept[node].unwrap_or(self.made[node]);
+        let into = slope.shared.then(|| (self.of_batch(len), false));
+        let op = pointwise::ActivateBack {
+            len,
+            told,
+            slope: slope.buffer,
+            into,
+            activation,
+        };
+        self.push(
+            node,
+            op,
+            &[Some(told), Some(slope.buffer), into.map(|(into, _)| into)],
+        );
+        into.map_or(slope.buffer, |(into, _)| into)
+    }
+
+    fn learned_of(&self, weight: Option<usize>) -> Option<Learned> {
+        weight.and_then(|weight| self.learned[weight].clone())
+    }
+
+    pub(super) fn backward(&mut self, node: usize, slope: Slope) {
+        let graph = self.graph;
+        let this = &graph.nodes[node];
+        let batch = self.purpose.batch;
+        if let NodeKind::Input = this.kind {
+            return;
+        }
+        let input = this.inputs[0];
+        let x = self.made[input];
+        match &this.kind {
+            NodeKind::Input => {}
+            NodeKind::Reshape => self.pass_on(node, 0, slope),
+            NodeKind::Add { activation } => {
+                let undone = self.undo(node, *activation, slope);
+                let shared = Slope {
+                    buffer: undone,
+                    shared: true,
+                };
+                self.pass_on(node, 0, shared);
+                self.pass_on(node, 1, shared);
+            }
+            NodeKind::Dense {
+                inputs,
+                outputs,
+                weight,
+                bias,
+                activation,
+            } => {
+                let undone = self.undo(node, *activation, slope);
+                let extent = dense::Extent {
+                    inputs: *inputs,
+                    outputs: *outputs,
+                    places: this.shape.places(),
+                };
+                self.backward_dense(node, extent, (*weight, *bias), x, undone);
+            }
+            NodeKind::Conv {
+                window,
+                groups,
+                weight,
+                bias,
+                activation,
+            } => {
+                let extent = self.conv_extent(node, window, *groups);
+                let pooled = self.pooled[node];
+                if pooled.is_none()
+                    && let Some(places) = pointwise_conv(window, *groups)
+                {
+                    let undone = self.undo(node, *activation, slope);
+                    let extent = dense::Extent {
+                        inputs: extent.input[2],
+                        outputs: extent.output[2],
+                        places: places * extent.output[0] * extent.output[1],
+                    };
+                    return self.backward_dense(node, extent, (*weight, *bias), x, undone);
+                }
+                let undone = match pooled {
+                    None => self.undo(node, *activation, slope),
+                    Some(_) => self.own(node, slope),
+                };
+                let x_slope = self.slope_into(node, 0, undone);
+                let (learned, bias) = (self.learned_of(Some(*weight)), self.learned_of(*bias));
+                let turned = x_slope.is_some().then(|| self.transient(extent.weights()));
+                let sums = extent.sums_parts() && (learned.is_some() || bias.is_some());
+                let partial = sums.then(|| self.transient(extent.partial_len(batch)));
+                self.scratch(conv::Backward::scratch(
+                    &extent,
+                    pooled.is_some(),
+                    x_slope.is_some(),
+                ));
+                let y = self.made[node];
+                let op = conv::Backward {
+                    extent,
+                    x,
+                    weight: self.weights[*weight],
+                    slope: undone,
+                    pooled: pooled.map(|pooled| (pooled, y, *activation)),
+                    x_slope,
+                    turned,
+                    partial,
+                    learned,
+                    bias,
+                    batch,
+                };
+                let uses = [
+                    Some(x),
+                    Some(undone),
+                    x_slope.map(|(buffer, _)| buffer),
+                    turned,
+                    partial,
+                    pooled.map(|pooled| pooled.chosen),
+                    pooled.map(|_| y),
+                ];
+                self.push(node, op, &uses);
+            }
+            NodeKind::Depthwise {
+                window,
+                weight,
+                bias,
+                activation,
+            } => {
+                let undone = self.undo(node, *activation, slope);
+                let x_slope = self.slope_into(node, 0, undone);
+                let extent = self.depthwise_extent(node, window);
+                let (learned, bias) = (self.learned_of(Some(*weight)), self.learned_of(*bias));
+                let sums = learned.is_some() || bias.is_some();
+                let partial = sums.then(|| self.transient(extent.partial_len(batch)));
+                let op = depthwise::Backward {
+                    extent,
+                    x,
+                    weight: self.weights[*weight],
+                    slope: undone,
+                    x_slope,
+                    partial,
+                    learned,
+                    bias,
+                    batch,
+                };
+                let uses = [Some(x), Some(undone), x_slope.map(|(buffer, _)| buffer), partial];
+                self.push(node, op, &uses);
+            }
+            NodeKind::Pool { .. } if self.pooled[node].is_some() => {
+                // The convolution before takes the slope as it is.
+                self.slopes[input] = Some(slope);
+            }
+            NodeKind::Pool { window, .. } => {
+                let Some((x_slope, add)) = self.slope_into(node, 0, slope.buffer) else {
+                    return;
+                };
+                let chosen = self.told[node];
+                let op = pool::Backward {
+                    extent: self.pool_extent(node, window),
+                    slope: slope.buffer,
+                    chosen,
+                    x_slope,
+                    add,
+                };
+                self.push(node, op, &[Some(slope.buffer), Some(x_slope), chosen]);
+            }
+            NodeKind::GlobalPool(_) => {
+                let Some((x_slope, add)) = self.slope_into(node, 0, slope.buffer) else {
+                    return;
+                };
+                let from = &graph.nodes[input].shape;
+                let chosen = self.told[node];
+                let op = pool::GlobalBack {
+                    places: from.places(),
+                    channels: from.channels(),
+                    slope: slope.buffer,
+                    chosen,
+                    x_slope,
+                    add,
+                };
+                self.push(node, op, &[Some(slope.buffer), Some(x_slope), chosen]);
+            }
+            NodeKind::Dropout(share) => {
+                let Some((x_slope, add)) = self.slope_into(node, 0, slope.buffer) else {
+                    return;
+                };
+                let op = pointwise::Dropout {
+                    len: this.shape.len(),
+                    share: *share,
+                    key: node as u32,
+                    from: slope.buffer,
+                    into: x_slope,
+                    add,
+                };
+                self.push(node, op, &[Some(slope.buffer), Some(x_slope)]);
+            }
+            NodeKind::Activation(activation) => {
+                let slope = self.own(node, slope);
+                let Some(into) = self.slope_into(node, 0, slope) else {
+                    return;
+                };
+                let told = if activation.slope_from_result() {
+                    self.made[node]
+                } else {
+                    x
+                };
+                let op = pointwise::ActivateBack {
+                    len: this.shape.len(),
+                    told,
+                    slope,
+                    into: Some(into),
+                    activation: *activation,
+                };
+                self.push(node, op, &[Some(told), Some(slope), Some(into.0)]);
+            }
+            NodeKind::Norm { .. } => self.backward_norm(node, x, slope.buffer),
+            NodeKind::Embedding {
+                width,
+                tokens,
+                weight,
+            } => {
+                let Some(learned) = self.learned_of(Some(*weight)) else {
+                    return;
+                };
+                let sums = self.transient(tokens * width);
+                let op = embedding::Backward {
+                    extent: embedding::Extent {
+                        places: graph.nodes[input].shape.len(),
+                        tokens: *tokens,
+                        width: *width,
+                    },
+                    x,
+                    slope: slope.buffer,
+                    sums,
+                    learned,
+                };
+                self.push(node, op, &[Some(x), Some(slope.buffer), Some(sums)]);
+            }
+        }
+    }
+
+    /// A slope that nobody else reads.
+    fn own(&mut self, node: usize, slope: Slope) -> Buffer {
+        if !slope.shared {
+            return slope.buffer;
+        }
+        let len = self.specs[slope.buffer.0].len / self.purpose.batch;
+        let own = self.of_batch(len);
+        let copy = pointwise::Copy {
+            len,
+            from: slope.buffer,
+            into: own,
+            add: false,
+        };
+        self.push(node, copy, &[Some(slope.buffer), Some(own)]);
+        own
+    }
+
+    /// The slope of an input is that of the node.
+    fn pass_on(&mut self, node: usize, i: usize, slope: Slope) {
+        let input = self.graph.nodes[node].inputs[i];
+        if !self.needs_slope[input] {
+            return;
+        }
+        match self.slopes[input] {
+            None => self.slopes[input] = Some(slope),
+            Some(_) => {
+                let len = self.graph.nodes[input].shape.len();
+                let Some((into, _)) = self.slope_into(node, i, slope.buffer) else {
+                    return;
+                };
+                let copy = pointwise::Copy {
+                    len,
+                    from: slope.buffer,
+                    into,
+                    add: true,
+                };
+                self.push(node, copy, &[Some(slope.buffer), Some(into)]);
+            }
+        }
+    }
+
+    fn backward_dense(
+        &mut self,
+        node: usize,
+        extent: dense::Extent,
+        (weight, bias): (usize, Option<usize>),
+        x: Buffer,
+        slope: Buffer,
+    ) {
+        // The input's slope comes first: it asks for the weights as they were.
+        if let Some((x_slope, add)) = self.slope_into(node, 0, slope) {
+            self.scratch(dense::ToInput::scratch(extent));
+            let op = dense::ToInput {
+                extent,
+                weight: self.weights[weight],
+                slope,
+                x_slope,
+                add,
+            };
+            self.push(node, op, &[Some(slope), Some(x_slope)]);
+        }
+        let (learned, bias) = (self.learned_of(Some(weight)), self.learned_of(bias));
+        if learned.is_none() && bias.is_none() {
+            return;
+        }
+        self.scratch(dense::ToWeights::scratch(extent));
+        let parts = dense::ToWeights::parts(extent).filter(|_| learned.is_some());
+        let partial = parts.map(|parts| {
+            let len = parts * extent.inputs * extent.outputs;
+            (self.transient(len), parts)
+        });
+        let op = dense::ToWeights {
+            extent,
+            x,
+            slope,
+            weight: learned,
+            bias,
+            partial,
+        };
+        self.push(
+            node,
+            op,
+            &[Some(x), Some(slope), partial.map(|(partial, _)| partial)],
+        );
+    }
+
+    fn backward_norm(&mut self, node: usize, x: Buffer, slope: Buffer) {
+        let NodeKind::Norm {
+            over,
+            groups,
+            scale,
+            shift,
+            ..
+        } = self.graph.nodes[node].kind
+        else {
+            return;
+        };
+        let extent = self.norm_extent(node);
+        let batch = self.purpose.batch;
+        let x_slope = self.slope_into(node, 0, slope);
+        let (learned_scale, learned_shift) = (self.learned_of(Some(scale)), self.learned_of(Some(shift)));
+        let partial = self.transient(2 * batch_norm::PARTS * extent.channels);
+        let Some(told) = self.told[node] else { return };
+        let uses = [
+            Some(x),
+            Some(slope),
+            Some(told),
+            Some(partial),
+            x_slope.map(|(buffer, _)| buffer),
+        ];
+        let frozen = !self.graph.weights[scale].learned;
+        let (scale, shift) = (self.weights[scale], self.weights[shift]);
+        match over {
+            Over::Batch => {
+                let op = batch_norm::Backward {
+                    extent,
+                    x,
+                    slope,
+                    scale,
+                    shift,
+                    frozen,
+                    told,
+                    partial,
+                    x_slope,
+                    learned_scale,
+                    learned_shift,
+                    batch,
+                };
+                self.push(node, op, &uses);
+            }
+            _ => {
+                let op = norm::Backward {
+                    within: norm::Within {
+                        extent,
+                        groups: (over == Over::Group).then_some(groups),
+                    },
+                    x,
+                    slope,
+                    scale,
+                    shift,
+                    told,
+                    partial,
+                    x_slope,
+                    learned_scale,
+                    learned_shift,
+                    batch,
+                };
+                self.push(node, op, &uses);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The way forward.
+
+use super::super::super::arena::{Buffer, Span, bytes};
+use super::super::super::kernels::elementwise::{activate, activate_into};
+use super::super::super::layer::Activation;
+use super::super::super::step::{Op, Step};
+use super::Extent;
+use super::gathered::Gathered;
+use super::pooled::{Pooled, pool_band};
+
+pub(crate) struct Forward {
+    pub extent: Extent,
+    pub x: Buffer,
+    pub weight: Buffer,
+    pub bias: Option<Buffer>,
+    pub y: Buffer,
+    pub activation: Option<Activation>,
+    pub kept: Option<Buffer>,
+    pub pooled: Option<Pooled>,
+}
+
+impl Forward {
+    pub(crate) fn scratch(extent: &Extent, pooled: Option<&Pooled>) -> usize {
+        match pooled {
+            Some(pooled) => pooled.size[0] * extent.forward.out_row,
+            None if extent.gathers => Gathered::scratch_len(&extent.forward),
+            None => 0,
+        }
+    }
+
+    /// Fills rows of the output with the bias.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses them.
+    unsafe fn start(&self, bias: Option<Span>, rows: Span) {
+        // SAFETY: the caller's; nobody writes the bias.
+        unsafe {
+            let rows = rows.write();
+            match bias {
+                Some(bias) => {
+                    let bias = bias.read();
+                    rows.chunks_exact_mut(bias.len())
+                        .for_each(|place| place.copy_from_slice(bias));
+                }
+                None => rows.fill(0.0),
+            }
+        }
+    }
+
+    fn run_pooled(&self, step: &Step<'_>, pooled: &Pooled) {
+        let extent = &self.extent;
+        let [x, weight, y] = [self.x, self.weight, self.y].map(|buffer| step.span(buffer));
+        let bias = self.bias.map(|bias| step.span(bias));
+        let chosen = step.span(pooled.chosen);
+        let channels = extent.output[2];
+        let line = pooled.out[1] * channels;
+        let image = pooled.out[0] * line;
+        // A few rows for each task: the last ones should not wait for one whole image.
+        let strips = pooled.out[0].div_ceil(8);
+        let n_strips = pooled.out[0].div_ceil(strips);
+        step.crew.run(step.rows * n_strips, |task, thread| {
+            let (sample, strip) = (task / n_strips, task % n_strips * strips);
+            let source = x.piece(sample, extent.x_len());
+            let band = step
+                .scratch(thread)
+                .part(0..pooled.size[0] * extent.forward.out_row);
+            for row in strip..(strip + strips).min(pooled.out[0]) {
+                let first = row * pooled.size[0];
+                // The correlation counts from the first row of the image.
+                let start = band.at().wrapping_sub(first * extent.forward.out_row);
+                let at = sample * image + row * line;
+                // SAFETY: the scratch is of this thread; this row of the output is of this task.
+                unsafe {
+                    self.start(bias, band);
+                    for group in 0..extent.groups {
+                        extent.forward.add(
+                            first..first + pooled.size[0],
+                            start.wrapping_add(group * extent.forward.width),
+                            source.at().add(group * extent.forward.channels),
+                            weight.at().add(group * extent.forward.weights()),
+                        );
+                    }
+                    let values = y.part(at..at + line).write();
+                    pool_band(
+                        pooled,
+                        channels,
+                        band.read(),
+                        values,
+                        &mut bytes(chosen)[at..at + line],
+                    );
+                    if let Some(activation) = self.activation {
+                        activate(activation, values);
+                    }
+                }
+            }
+        });
+    }
+
+    fn run_direct(&self, step: &Step<'_>) {
+        let extent = &self.extent;
+        let [x, weight, y] = [self.x, self.weight, self.y].map(|buffer| step.span(buffer));
+        let made = self.kept.map_or(y, |kept| step.span(kept));
+        let bias = self.bias.map(|bias| step.span(bias));
+        let n_rows = extent.output[0];
+        let strips = n_rows.div_ceil(4);
+        let n_strips = n_rows.div_ceil(strips);
+        step.crew.run(step.rows * n_strips, |task, _| {
+            let (sample, strip) = (task / n_strips, task % n_strips * strips);
+            let band = strip..(strip + strips).min(n_rows);
+            let line = extent.forward.out_row;
+            let part = |span: Span| {
+                span.piece(sample, extent.y_len())
+                    .part(band.start * line..band.end * line)
+            };
+            let image = made.piece(sample, extent.y_len());
+            let source = x.piece(sample, extent.x_len());
+            // SAFETY: these rows of the output are of this task alone.
+            unsafe {
+                self.start(bias, part(made));
+                for group in 0..extent.groups {
+                    extent.forward.add(
+                        band.clone(),
+                        image.at().add(group * extent.forward.width),
+                        source.at().add(group * extent.forward.channels),
+                        weight.at().add(group * extent.forward.weights()),
+                    );
+                }
+                self.finish(part(made), part(y));
+            }
+        });
+    }
+
+    fn run_gathered(&self, step: &Step<'_>) {
+        let extent = &self.extent;
+        let [x, weight, y] = [self.x, self.weight, self.y].map(|buffer| step.span(buffer));
+        let made = self.kept.map_or(y, |kept| step.span(kept));
+        let bias = self.bias.map(|bias| step.span(bias));
+        let forward = &extent.forward;
+        let images = Gathered::images(forward);
+        let rows = Gathered::rows(forward);
+        step.crew.run(step.rows.div_ceil(images), |task, thread| {
+            let samples = task * images..((task + 1) * images).min(step.rows);
+            let (x_len, y_len) = (extent.x_len(), extent.y_len());
+            let part = |span: Span| span.part(samples.start * y_len..samples.end * y_len);
+            // SAFETY: these images are of this task, the scratch of this thread.
+            unsafe {
+                self.start(bias, part(made));
+                for group in 0..extent.groups {
+                    let of_group = |sample: usize| {
+                        let source = x.piece(sample, x_len).part(group * forward.channels..x_len);
+                        let out = made.piece(sample, y_len).part(group * forward.width..y_len);
+                        (source, out)
+                    };
+                    let gathered = Gathered {
+                        correlation: forward,
+                        weights: weight.piece(group, forward.weights()),
+                        scratch: step.scratch(thread),
+                    };
+                    for first in (0..forward.rows.n).step_by(rows) {
+                        let rows = first..(first + rows).min(forward.rows.n);
+                        gathered.add(samples.clone().map(of_group), rows);
+                    }
+                }
+                self.finish(part(made), part(y));
+            }
+        });
+    }
+
+    /// # Safety
+    ///
+    /// Nobody else uses these.
+    unsafe fn finish(&self, made: Span, y: Span) {
+        let Some(activation) = self.activation else { return };
+        // SAFETY: the caller's.
+        unsafe {
+            match self.kept {
+                Some(_) => activate_into(activation, made.read(), y.write()),
+                None => activate(activation, y.write()),
+            }
+        }
+    }
+}
+
+impl Op for Forward {
+    fn run(&self, step: &Step<'_>) {
+        match &self.pooled {
+            Some(pooled) => self.run_pooled(step, pooled),
+            None if self.extent.gathers => self.run_gathered(step),
+            None => self.run_direct(step),
+        }
+    }
+}

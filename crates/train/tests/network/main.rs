@@ -1,0 +1,5 @@
+//! Networks, judged by what PyTorch makes of the same layers (`pytorch.py`), by differences, and by their own promises.
+
+mod promises;
+mod pytorch;
+mod sample;

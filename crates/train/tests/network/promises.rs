@@ -1,0 +1,227 @@
+//! What a program promises: no buffer is read after its life, the same bits on any number of threads, and a shape that
+//! does not fit is named.
+
+use tidegate_train::network::{Batch, Fault, Layer, Learning, Machine, Misfit, Program, Purpose, Shape};
+
+use super::sample::{batch, build, fill, learning, networks};
+
+/// Learns from a few batches, the last of them smaller, and returns losses and all tensors.
+fn train(machine: &mut Machine, outputs: usize, tokens: bool) -> (Vec<u64>, Vec<Vec<u32>>) {
+    let mut losses = Vec::new();
+    for step in 1..=6 {
+        fill(machine, step, outputs, tokens);
+        let rows = if step == 6 { 7 } else { 13 };
+        losses.push(machine.learn(&batch(step, rows)).to_bits());
+    }
+    let names: Vec<String> = machine.tensors().map(|(name, ..)| name.to_string()).collect();
+    let bits = |name: &String| {
+        machine
+            .tensor(name)
+            .unwrap()
+            .iter()
+            .map(|value| value.to_bits())
+            .collect()
+    };
+    (losses, names.iter().map(bits).collect())
+}
+
+#[test]
+fn results_are_the_same_on_any_number_of_threads_and_with_dead_buffers_poisoned() {
+    for (layers, input, outputs) in networks() {
+        for clip in [None, Some(0.3)] {
+            let tokens = input.len() == 1;
+            let expected = train(&mut build(layers, &input, outputs, 1, clip), outputs, tokens);
+            assert!(expected.0.iter().all(|loss| f64::from_bits(*loss).is_finite()));
+            for threads in [2, 3, 8] {
+                let found = train(
+                    &mut build(layers, &input, outputs, threads, clip),
+                    outputs,
+                    tokens,
+                );
+                assert!(found == expected, "{threads} threads: {layers}");
+            }
+            let mut poisoned = build(layers, &input, outputs, 2, clip);
+            poisoned.poison();
+            assert!(
+                train(&mut poisoned, outputs, tokens) == expected,
+                "poisoned: {layers}"
+            );
+        }
+    }
+}
+
+#[test]
+fn gradients_are_what_differences_say() {
+    for (layers, input, outputs) in networks() {
+        if layers.contains("dropout") || input.len() == 1 {
+            continue;
+        }
+        check_differences(layers, &input, outputs);
+    }
+    check_differences(
+        r#"[{"conv": 5, "kernel": [2, 3], "stride": [2, 1], "dilation": [1, 2], "groups": 1, "activation": "softplus"},
+            {"depthwise": 3, "multiplier": 2, "padding": 1}, {"average_pool": [2, 3], "padding": 1}, "flatten",
+            {"dense": 9, "activation": "elu"}, {"dense": 4}]"#,
+        &[9, 14, 2],
+        4,
+    );
+}
+
+/// Moves single weights up and down a little, and compares with what the gradient promises.
+fn check_differences(layers: &str, input: &[usize], outputs: usize) {
+    let parsed: Vec<Layer> = serde_json::from_str(layers).unwrap();
+    let purpose = Purpose {
+        batch: 13,
+        threads: 2,
+        learning: Some(Learning {
+            accumulates: true,
+            ..learning(None)
+        }),
+    };
+    let program = Program::compile(&parsed, &Shape(input.to_vec()), outputs, &purpose).unwrap();
+    let mut machine = program.build(5).unwrap();
+    let still = Batch {
+        last: false,
+        ..batch(1, 13)
+    };
+    let loss = |machine: &mut Machine| {
+        fill(machine, 9, outputs, false);
+        machine.learn(&still) / 13.0
+    };
+    loss(&mut machine);
+    let learned: Vec<String> = machine
+        .tensors()
+        .filter(|(_, _, learned)| *learned)
+        .map(|(name, ..)| name.to_string())
+        .collect();
+    for name in learned {
+        let gradient = machine.gradient(&name).unwrap();
+        let values = machine.tensor(&name).unwrap();
+        for i in [0, values.len() / 2, values.len() - 1] {
+            let mut at = |change: f32| {
+                let mut moved = values.clone();
+                moved[i] += change;
+                assert!(machine.set_tensor(&name, moved.into_iter()));
+                let loss = loss(&mut machine);
+                assert!(machine.set_tensor(&name, values.iter().copied()));
+                loss
+            };
+            let step = 4e-3;
+            let measured = (at(step) - at(-step)) / f64::from(2.0 * step);
+            let promised = f64::from(gradient[i]);
+            // A difference over a kink (of a relu, or another largest value) is off a little.
+            assert!(
+                (measured - promised).abs() < 6e-3 + 0.05 * promised.abs(),
+                "{name}[{i}]: {measured} measured, {promised} promised in {layers}"
+            );
+        }
+    }
+}
+
+fn misfit(layers: &str, input: &[usize]) -> Misfit {
+    let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
+    let purpose = Purpose {
+        batch: 1,
+        threads: 1,
+        learning: None,
+    };
+    Program::compile(&layers, &Shape(input.to_vec()), 10, &purpose)
+        .err()
+        .unwrap()
+}
+
+#[test]
+fn a_shape_that_does_not_fit_names_the_layer() {
+    let says = |layers: &str, input: &[usize], text: &str| {
+        let found = misfit(layers, input).to_string();
+        assert_eq!(found, text, "{layers}");
+    };
+    says(
+        r#"[{"conv": 8, "kernel": 5}, {"conv": 8, "kernel": 5}]"#,
+        &[7, 7, 1],
+        "layer 1 conv gets 3×3×8 and needs at least 5 rows, or padding",
+    );
+    says(
+        r#"["flatten", {"conv": 8}]"#,
+        &[7, 7, 1],
+        "layer 1 conv gets 49 and needs a sequence (length×channels) or an image (rows×columns×channels)",
+    );
+    says(
+        r#"[{"residual": [{"conv": 8}]}]"#,
+        &[7, 7, 8],
+        "layer 0 residual gets 5×5×8 from its layers and 7×7×8 from its shortcut and needs the same from both: give the \
+         shortcut a convolution that makes it so",
+    );
+    says(
+        r#"[{"conv": 9, "groups": 2}]"#,
+        &[7, 7, 8],
+        "layer 0 conv gets 7×7×8 and needs channels that 2 groups divide, before and after",
+    );
+    says(
+        r#"[{"reshape": [5, 10]}]"#,
+        &[49],
+        "layer 0 reshape gets 49 and needs 50 values, as 5×10 has",
+    );
+    says(
+        r#"[{"conv": 8}, {"dense": "classes"}]"#,
+        &[7, 7, 1],
+        "layer the outputs gets 5×5×10 and needs the values of one axis, as 10 outputs are made of: put flatten or \
+         global_average_pool before the last dense layer",
+    );
+}
+
+#[test]
+fn what_first_went_bad_is_named_and_weights_stay() {
+    let (layers, input, outputs) = networks().swap_remove(0);
+    let mut machine = build(layers, &input, outputs, 2, None);
+    let before = machine.tensor("6.weight").unwrap();
+    fill(&mut machine, 1, outputs, false);
+    assert_eq!(machine.find_fault(&batch(1, 13)), None);
+    machine.inputs()[31 * 29 * 3 * 4 + 17] = f32::INFINITY;
+    assert!(!machine.learn(&batch(1, 13)).is_finite());
+    assert!(machine.tensor("6.weight").unwrap() == before);
+    assert_eq!(
+        machine.find_fault(&batch(1, 13)),
+        Some(Fault::Input { sample: 4 })
+    );
+    fill(&mut machine, 1, outputs, false);
+    let huge: Vec<f32> = before.iter().map(|value| value * 1e30).collect();
+    machine.set_tensor("6.weight", huge.iter().map(|value| value * 1e8));
+    let infinite = machine.find_fault(&batch(1, 13));
+    assert!(
+        matches!(infinite, Some(Fault::Weight { ref name }) if name == "6.weight"),
+        "{infinite:?}"
+    );
+    let first = machine.tensor("0.weight").unwrap();
+    machine.set_tensor("6.weight", huge.into_iter());
+    machine.set_tensor("0.weight", first.into_iter().map(|value| value * 1e20));
+    let found = machine.find_fault(&batch(1, 13));
+    assert!(
+        matches!(found, Some(Fault::Layer { ref name, .. }) if name == "6 dense"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_arena_is_as_large_as_its_parts() {
+    for (layers, input, outputs) in networks() {
+        let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
+        let purpose = Purpose {
+            batch: 64,
+            threads: 2,
+            learning: Some(learning(None)),
+        };
+        let compile =
+            |purpose: &Purpose| Program::compile(&layers, &Shape(input.clone()), outputs, purpose).unwrap();
+        let training = compile(&purpose);
+        let parts: u64 = training.shares().iter().map(|share| share.bytes).sum();
+        assert_eq!(parts, training.bytes());
+        let predicting = compile(&Purpose {
+            learning: None,
+            ..purpose.clone()
+        });
+        assert!(predicting.bytes() < training.bytes());
+        let smaller = compile(&Purpose { batch: 8, ..purpose });
+        assert!(smaller.bytes() < training.bytes());
+    }
+}
