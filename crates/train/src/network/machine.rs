@@ -301,6 +301,10 @@ impl Machine {
                 });
             }
         }
+        self.run(
+            self.lowered.n_forward..(self.lowered.n_forward + 1).min(self.lowered.ops.len()),
+            &step,
+        );
         bad(&self.losses()[..rows]).map(|sample| Fault::Loss { sample })
     }
 

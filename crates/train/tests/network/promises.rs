@@ -186,7 +186,7 @@ fn what_first_went_bad_is_named_and_weights_stay() {
     );
     fill(&mut machine, 1, outputs, false);
     let huge: Vec<f32> = before.iter().map(|value| value * 1e30).collect();
-    machine.set_tensor("6.weight", huge.iter().map(|value| value * 1e8));
+    machine.set_tensor("6.weight", huge.iter().map(|value| value * 1e10));
     let infinite = machine.find_fault(&batch(1, 13));
     assert!(
         matches!(infinite, Some(Fault::Weight { ref name }) if name == "6.weight"),
