@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use tidegate_train::network::{Batch, Layer, Learning, Loss, Moment, Program, Purpose, Rule, Shape};
+use tidegate_train::network::{Batch, Layer, Learning, Loss, Moment, Preset, Program, Purpose, Rule, Shape};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -90,30 +90,16 @@ fn network(case: &str) -> (Vec<Layer>, Vec<usize>, usize, usize) {
             let text = r#"[{"dense": 256, "activation": "relu"}, {"dense": 128, "activation": "relu"}, {"dense": 1}]"#;
             (layers(text), vec![100], 1024, 1)
         }
-        "resnet18" => {
-            let mut text = String::from(
-                r#"[{"conv": 64, "kernel": 7, "stride": 2, "padding": 3, "bias": false},
-                {"norm": "batch", "activation": "relu"}, {"max_pool": 3, "stride": 2, "padding": 1}"#,
-            );
-            for (channels, first) in [(64, 1), (128, 2), (256, 2), (512, 2)] {
-                for stride in [first, 1] {
-                    let shortcut = match stride {
-                        1 => String::new(),
-                        _ => format!(
-                            r#", "shortcut": [{{"conv": {channels}, "kernel": 1, "stride": {stride}, "bias": false}}, "batch_norm"]"#
-                        ),
-                    };
-                    text += &format!(
-                        r#", {{"residual": [{{"conv": {channels}, "stride": {stride}, "padding": 1, "bias": false}},
-                        {{"norm": "batch", "activation": "relu"}}, {{"conv": {channels}, "padding": 1, "bias": false}},
-                        "batch_norm"], "activation": "relu"{shortcut}}}"#
-                    );
-                }
-            }
-            text += r#", "global_average_pool", {"dense": "classes"}]"#;
-            (layers(&text), vec![64, 64, 3], 32, 10)
+        "resnet18" | "mobilenet" => {
+            let preset = if case == "resnet18" {
+                Preset::Resnet18
+            } else {
+                Preset::Mobilenet
+            };
+            let input = vec![64, 64, 3];
+            (preset.layers(&Shape(input.clone())), input, 32, 10)
         }
-        other => panic!("no case {other}: cnn, mlp, resnet18"),
+        other => panic!("no case {other}: cnn, mlp, resnet18, mobilenet"),
     }
 }
 

@@ -14,7 +14,9 @@ mod loss;
 mod lower;
 mod machine;
 mod ops;
+mod preset;
 mod rule;
+mod schedule;
 mod shape;
 mod step;
 
@@ -26,5 +28,7 @@ pub use layer::{
 pub use loss::Loss;
 pub use lower::{Learning, Purpose};
 pub use machine::{Batch, Fault, Machine, Program, Share};
+pub use preset::Preset;
 pub use rule::{Moment, Rule};
+pub use schedule::{Course, Schedule};
 pub use shape::Shape;
