@@ -1,4 +1,4 @@
-//! Vectors of f64 in safetensors files, written from where they are and read to where they go, in small pieces.
+//! Tensors in safetensors files, written from where they are and read to where they go, in small pieces.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,40 +18,70 @@ pub(crate) const PIECE_BYTES: u64 = (PIECE * size_of::<f64>()) as u64;
 /// The longest header that is read; ours have a few hundred bytes.
 const LONGEST_HEADER: u64 = 1 << 20;
 
-/// A vector on its way into a file.
+/// A tensor on its way into a file.
 pub(crate) struct Tensor<'a> {
-    name: &'static str,
-    len: usize,
-    value: Box<dyn Fn(usize) -> f64 + 'a>,
+    name: String,
+    shape: Vec<usize>,
+    values: Values<'a>,
+}
+
+enum Values<'a> {
+    F64(Box<dyn Fn(usize) -> f64 + 'a>),
+    F32(Box<dyn Fn(usize) -> f32 + 'a>),
 }
 
 impl<'a> Tensor<'a> {
-    pub(crate) fn new(name: &'static str, len: usize, value: impl Fn(usize) -> f64 + 'a) -> Tensor<'a> {
+    /// A vector of f64.
+    pub(crate) fn new(name: &str, len: usize, value: impl Fn(usize) -> f64 + 'a) -> Tensor<'a> {
         Tensor {
-            name,
-            len,
-            value: Box::new(value),
+            name: name.into(),
+            shape: vec![len],
+            values: Values::F64(Box::new(value)),
         }
     }
 
-    pub(crate) fn of(name: &'static str, values: &'a [f64]) -> Tensor<'a> {
+    pub(crate) fn of(name: &str, values: &'a [f64]) -> Tensor<'a> {
         Tensor::new(name, values.len(), |i| values[i])
+    }
+
+    /// A tensor of f32.
+    pub(crate) fn shaped(name: &str, shape: Vec<usize>, value: impl Fn(usize) -> f32 + 'a) -> Tensor<'a> {
+        Tensor {
+            name: name.into(),
+            shape,
+            values: Values::F32(Box::new(value)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    fn info(&self, start: usize) -> TensorInfo {
+        let (dtype, size) = match self.values {
+            Values::F64(_) => (Dtype::F64, size_of::<f64>()),
+            Values::F32(_) => (Dtype::F32, size_of::<f32>()),
+        };
+        TensorInfo {
+            dtype,
+            shape: self.shape.clone(),
+            data_offsets: (start, start + self.len() * size),
+        }
     }
 }
 
 /// Writes a safetensors file, the same bytes as the library would.
 pub(crate) fn write_tensors(mut tensors: Vec<Tensor>, file: &mut impl Write) -> io::Result<()> {
-    tensors.sort_by_key(|tensor| tensor.name);
+    // Wide values first, and by name: every tensor is aligned.
+    tensors.sort_by(|a, b| {
+        let narrow = |tensor: &Tensor| matches!(tensor.values, Values::F32(_));
+        (narrow(a), &a.name).cmp(&(narrow(b), &b.name))
+    });
     let mut offset = 0;
     let infos = tensors.iter().map(|tensor| {
-        let start = offset;
-        offset += tensor.len * size_of::<f64>();
-        let info = TensorInfo {
-            dtype: Dtype::F64,
-            shape: vec![tensor.len],
-            data_offsets: (start, offset),
-        };
-        (tensor.name.to_string(), info)
+        let info = tensor.info(offset);
+        offset = info.data_offsets.1;
+        (tensor.name.clone(), info)
     });
     let header = Metadata::new(None, infos.collect()).map_err(io::Error::other)?;
     let mut header = serde_json::to_vec(&header)?;
@@ -60,10 +90,13 @@ pub(crate) fn write_tensors(mut tensors: Vec<Tensor>, file: &mut impl Write) -> 
     file.write_all(&header)?;
     let mut bytes = Vec::with_capacity(PIECE_BYTES as usize);
     for tensor in &tensors {
-        for start in (0..tensor.len).step_by(PIECE) {
+        for start in (0..tensor.len()).step_by(PIECE) {
             bytes.clear();
-            let piece = start..tensor.len.min(start + PIECE);
-            bytes.extend(piece.flat_map(|i| (tensor.value)(i).to_le_bytes()));
+            let piece = start..tensor.len().min(start + PIECE);
+            match &tensor.values {
+                Values::F64(value) => bytes.extend(piece.flat_map(|i| value(i).to_le_bytes())),
+                Values::F32(value) => bytes.extend(piece.flat_map(|i| value(i).to_le_bytes())),
+            }
             file.write_all(&bytes)?;
         }
     }
@@ -107,9 +140,7 @@ impl TensorFile {
         if 8 + length + header.data_len() as u64 != bytes {
             return Err(damaged(&"it is not as long as its header says"));
         }
-        if let Some((name, _)) = header.tensors().iter().find(|(_, info)| info.dtype != Dtype::F64) {
-            return Err(damaged(&format!("tensor {name:?} is not f64")));
-        }
+        // Tensors of other types may stand beside those that are asked for.
         Ok(TensorFile {
             path: path.into(),
             file,
@@ -118,10 +149,22 @@ impl TensorFile {
         })
     }
 
-    /// The values of a tensor, if there is one of this name.
+    /// The names of all tensors.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.header.tensors().into_keys().collect()
+    }
+
+    /// The shape of a tensor of floating point numbers, if there is one of this name.
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
+        let info = self.header.info(name)?;
+        width(info.dtype).map(|_| info.shape.as_slice())
+    }
+
+    /// The values of a tensor of floating point numbers, if there is one of this name.
     pub(crate) fn len(&self, name: &str) -> Option<usize> {
-        let (start, end) = self.header.info(name)?.data_offsets;
-        Some((end - start) / size_of::<f64>())
+        let info = self.header.info(name)?;
+        let (start, end) = info.data_offsets;
+        width(info.dtype).map(|width| (end - start) / width)
     }
 
     /// Hands out the values of a tensor in order.
@@ -138,13 +181,49 @@ impl TensorFile {
                 path: self.path.clone(),
                 source,
             })?;
-            let (values, _) = piece.as_chunks::<8>();
-            values.iter().for_each(|value| take(f64::from_le_bytes(*value)));
+            match info.dtype {
+                Dtype::F64 => each(piece, |value| take(f64::from_le_bytes(value))),
+                Dtype::F32 => each(piece, |value| take(f64::from(f32::from_le_bytes(value)))),
+                Dtype::F16 => each(piece, |value| take(f64::from(half(u16::from_le_bytes(value))))),
+                Dtype::BF16 => each(piece, |value| {
+                    take(f64::from(f32::from_bits(
+                        u32::from(u16::from_le_bytes(value)) << 16,
+                    )));
+                }),
+                _ => {}
+            }
             at += piece.len();
             // What was read is not read again, and would count against the budget.
             drop_range(&self.file, 0, self.start + at as u64);
         }
         Ok(())
+    }
+}
+
+fn each<const N: usize>(bytes: &[u8], take: impl FnMut([u8; N])) {
+    let (values, _) = bytes.as_chunks::<N>();
+    values.iter().copied().for_each(take);
+}
+
+/// The bytes of a floating point number.
+fn width(dtype: Dtype) -> Option<usize> {
+    match dtype {
+        Dtype::F64 => Some(8),
+        Dtype::F32 => Some(4),
+        Dtype::F16 | Dtype::BF16 => Some(2),
+        _ => None,
+    }
+}
+
+/// A float of 16 bits: one for the sign, 5 for the exponent, 10 for the fraction.
+fn half(bits: u16) -> f32 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
+    match exponent {
+        0 => sign * fraction * 2f32.powi(-24),
+        31 if fraction == 0.0 => sign * f32::INFINITY,
+        31 => f32::NAN,
+        _ => sign * (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
     }
 }
 
