@@ -1,10 +1,14 @@
 //! What can be wrong with data, with the place where it is wrong and what to do about it.
 
+pub(crate) mod names;
+
 use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Refused, format_bytes};
+
+use names::{nearest, quoted};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -254,6 +258,8 @@ pub enum Error {
     },
     #[error(transparent)]
     NoPack(#[from] crate::PackProblem),
+    #[error(transparent)]
+    Array(Box<crate::arrays::ArrayProblem>),
 }
 
 /// What is wrong with one row.
@@ -432,6 +438,7 @@ impl Error {
             Error::NoRows { .. } => "check what wrote the file".into(),
             Error::PackDamaged { .. } => "run it again: the pack was removed and will be built anew".into(),
             Error::Packs { .. } => "check who owns the folder".into(),
+            Error::Array(problem) => return problem.hint(),
             Error::NoPack(_) => "make room on the disk, or name another folder with --home".into(),
         };
         Some(hint)
@@ -439,6 +446,9 @@ impl Error {
 
     /// Whether the request was wrong rather than the data: a path, a name, a choice.
     pub fn is_usage(&self) -> bool {
+        if let Error::Array(problem) = self {
+            return problem.is_usage();
+        }
         matches!(
             self,
             Error::NotFound { .. }
@@ -474,6 +484,12 @@ impl From<Refused> for Error {
             what: "reading the data",
             source,
         }
+    }
+}
+
+impl From<crate::arrays::ArrayProblem> for Error {
+    fn from(problem: crate::arrays::ArrayProblem) -> Error {
+        Error::Array(Box::new(problem))
     }
 }
 
@@ -538,60 +554,5 @@ fn among(first: &[String]) -> String {
     match first.is_empty() {
         true => String::new(),
         false => format!(", {} among them", quoted(first)),
-    }
-}
-
-/// A few names in quotes, and how many more there are.
-fn quoted(names: &[String]) -> String {
-    const SHOWN: usize = 12;
-    let mut text = names
-        .iter()
-        .take(SHOWN)
-        .map(|name| format!("{name:?}"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if names.len() > SHOWN {
-        text.push_str(&format!(" and {} more", names.len() - SHOWN));
-    }
-    text
-}
-
-/// The name that a person most likely meant: the smallest number of edits, at most a third of its length.
-fn nearest<'a>(name: &str, columns: &'a [String]) -> Option<&'a String> {
-    columns
-        .iter()
-        .map(|column| (edits(&name.to_lowercase(), &column.to_lowercase()), column))
-        .filter(|(distance, column)| *distance <= column.chars().count().min(name.chars().count()) / 3)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, column)| column)
-}
-
-/// Levenshtein distance over characters.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_name_is_the_one_meant() {
-        let columns: Vec<String> = ["price", "Target", "delayed"].map(String::from).to_vec();
-        assert_eq!(nearest("target", &columns).map(String::as_str), Some("Target"));
-        assert_eq!(nearest("delay", &columns), None);
-        assert_eq!(nearest("delayd", &columns).map(String::as_str), Some("delayed"));
-        assert_eq!(nearest("zzz", &columns), None);
     }
 }

@@ -115,6 +115,20 @@ impl Input {
         self.bytes
     }
 
+    /// The length of the text, where it is known before reading it.
+    pub(crate) fn text_bytes(&self) -> Option<u64> {
+        match (self.compression, &self.member) {
+            (Compression::Plain, _) => Some(self.bytes),
+            (_, Some(member)) => Some(member.text_bytes),
+            _ => None,
+        }
+    }
+
+    /// The checksum that an archive has of the text.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        self.member.as_ref().map(|member| member.crc)
+    }
+
     /// A number that changes with the file's size, beginning and end: enough to notice that rows were added,
     /// and the same for a copy.
     pub fn fingerprint(&self) -> Result<u64> {
@@ -208,6 +222,11 @@ impl Input {
         }
         expect_single_pieces(&file);
         Ok(file)
+    }
+
+    /// The same, and where this input begins in it.
+    pub(crate) fn open_at(&self) -> Result<(File, u64)> {
+        Ok((self.open_unchanged()?, self.start()))
     }
 
     /// What is decompressed, held against what an archive says of it.

@@ -15,7 +15,10 @@
 //! 7. [`Table`] binds the choices together, and [`Table::pass`] streams the source once: pieces are encoded on several
 //!    threads and reach the model as a [`Batch`] each, in order.
 //! 8. [`pack`] keeps what a pass made on disk, so that the next one need not make it again.
+//!
+//! Samples of one shape, such as images, go another way: see [`arrays`].
 
+pub mod arrays;
 pub mod batch;
 mod choose;
 pub mod chunk;

@@ -21,7 +21,7 @@ mod sample;
 mod sqlite;
 #[cfg(test)]
 mod tests;
-mod zip;
+pub(crate) mod zip;
 
 pub use self::postgres::without_password;
 pub use columns::is_guarded;

@@ -20,6 +20,16 @@ const SHOWN: usize = 4;
 
 /// The members that hold tables, in the order of their names; room for the list is taken from `grant`.
 pub(super) fn members(archive: &Input, holder: &Holder, grant: &mut Grant) -> Result<Vec<Input>> {
+    members_of(archive, is_data, holder, grant)
+}
+
+/// The members whose names are wanted, in the order of their names. One alone is taken whatever its name.
+pub(crate) fn members_of(
+    archive: &Input,
+    is_wanted: impl Fn(&Path) -> bool,
+    holder: &Holder,
+    grant: &mut Grant,
+) -> Result<Vec<Input>> {
     let _granted = holder.try_grant(BUFFER_BYTES as u64)?;
     let mut buffer = vec![0; BUFFER_BYTES];
     let broken = |error: rawzip::Error| Error::Archive {
@@ -44,7 +54,7 @@ pub(super) fn members(archive: &Input, holder: &Holder, grant: &mut Grant) -> Re
         if entry.is_dir() || is_beside(at) || entry.uncompressed_size_hint() == 0 {
             continue;
         }
-        if is_data(at) {
+        if is_wanted(at) {
             grant.try_grow(MEMBER_BYTES + 2 * found.name.len() as u64)?;
             members.push(found);
         } else {

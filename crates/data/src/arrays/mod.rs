@@ -1,0 +1,54 @@
+//! Arrays: samples of one shape, each with its labels, read in any order.
+//!
+//! The way of a sample, in reading order:
+//!
+//! 1. [`ArraySource::open`] finds what was named: a `.npy`, `.npz` or IDX file, or a folder of them. It reads headers and
+//!    all [`Labels`], which are few, and says what is wrong before anything is trained.
+//! 2. [`ArraySource::keep`] holds samples in memory where they fit, and unpacks what is compressed.
+//! 3. The [`Order`] of samples is a pure function of seed, epoch and position, by a keyed [`Permutation`].
+//! 4. [`ArraySource::feed`] hands them out as [`SampleBatch`]es, read ahead by threads.
+//!
+//! # Scenarios
+//!
+//! **The array is larger than the memory.** It is read by windows of about 16 MB that leave nothing in the page cache.
+//! [`ArraySource::feed_bytes`] says beforehand what that takes.
+//!
+//! **The array fits.** It is held as it stands, a byte for a byte, under one grant.
+//!
+//! **The array is compressed.** It is unpacked once, into memory or into a folder that the caller names, where the next
+//! run finds it.
+//!
+//! **The run is stopped.** The [cursor](SampleBatch::cursor) of the last batch is all that it takes to go on.
+//!
+//! **There is a test part beside**, such as `x_test` and `y_test` or the `t10k` files of MNIST:
+//! [`ArraySource::open_test`] opens it with the same labels.
+
+mod answers;
+mod batch;
+mod element;
+mod feed;
+mod find;
+mod header;
+mod idx;
+mod labels;
+mod moments;
+mod names;
+mod npy;
+mod order;
+mod permutation;
+mod problem;
+mod ring;
+mod samples;
+mod source;
+mod unpack;
+mod walk;
+
+pub use batch::SampleBatch;
+pub use element::Element;
+pub use feed::FeedOptions;
+pub use find::are_arrays;
+pub use labels::{LabelOptions, LabelTask, Labels, MOST_CLASSES, Scale};
+pub use order::Order;
+pub use permutation::Permutation;
+pub use problem::ArrayProblem;
+pub use source::{ArrayOptions, ArraySource, Keep, Kept, LabelsFrom, Part};

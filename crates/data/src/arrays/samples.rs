@@ -1,0 +1,294 @@
+//! The samples of one or more files as one long array, read by ranges.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use memmap2::{Advice, Mmap, UncheckedAdvice};
+use tidegate_memory::Grant;
+
+use super::element::{Element, swap_bytes};
+use super::header::{Header, Holds};
+use super::problem::{ArrayProblem, shown};
+use crate::input::Places;
+use crate::pack::drop_range;
+use crate::{Compression, Error, Input, Result};
+
+/// What a file takes as long as the samples live, beside the letters of its path.
+pub(crate) const SHARD_BYTES: u64 = 384;
+/// Up to so many files stay open while samples are read; of more, each is opened when it is met.
+const OPEN_FILES: usize = 128;
+
+pub(crate) struct Samples {
+    pub shards: Vec<Shard>,
+    pub n_samples: u64,
+    /// Of one sample.
+    pub shape: Vec<usize>,
+    pub element: Element,
+    pub store: Store,
+    /// For the list of shards.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub listed: Grant,
+}
+
+/// A file of samples.
+pub(crate) struct Shard {
+    pub input: Input,
+    pub header: Header,
+    /// The first of its samples, among all, and how many they are.
+    pub first: u64,
+    pub n_samples: u64,
+    /// The values alone, unpacked, in the order of bytes of the machine.
+    pub unpacked: Option<Input>,
+}
+
+/// Where samples are taken from.
+pub(crate) enum Store {
+    Files,
+    /// All of them, in the order of bytes of the machine.
+    Memory {
+        bytes: Vec<u8>,
+        #[expect(dead_code, reason = "held for its drop")]
+        grant: Grant,
+    },
+    /// Every shard.
+    Mapped(Vec<Mapped>),
+}
+
+/// A file, mapped.
+pub(crate) struct Mapped {
+    map: Mmap,
+    file: File,
+    /// Where the map begins in the file, and the values in the map.
+    start: u64,
+    data_at: usize,
+}
+
+impl Samples {
+    /// Joins arrays end to end; `single` where every one is a sample of its own.
+    pub(crate) fn join(arrays: Vec<(Input, Header)>, single: bool, listed: Grant) -> Result<Samples> {
+        let mut samples: Option<Samples> = None;
+        let mut grant = Some(listed);
+        for (input, header) in arrays {
+            let Holds::Number(element) = header.holds else {
+                let (path, found) = (input.path().into(), header.holds.name());
+                return Err(ArrayProblem::Element { path, found }.into());
+            };
+            let (n, shape) = match header.shape.split_first() {
+                _ if single => (1, header.shape.as_slice()),
+                Some((n, shape)) => (*n as u64, shape),
+                None => (1, &[][..]),
+            };
+            // A sample of one number has one axis, too.
+            let shape = if shape.is_empty() { &[1][..] } else { shape };
+            let joined = match &mut samples {
+                Some(joined) => joined,
+                none => none.insert(Samples {
+                    shards: Vec::new(),
+                    n_samples: 0,
+                    shape: shape.to_vec(),
+                    element,
+                    store: Store::Files,
+                    listed: grant.take().ok_or_else(|| Error::Stopped {
+                        path: input.path().into(),
+                    })?,
+                }),
+            };
+            if (joined.element, joined.shape.as_slice()) != (element, shape) {
+                return Err(ArrayProblem::OtherSamples {
+                    first: joined.path().into(),
+                    first_holds: format!("{} {}", joined.element, shown(&joined.shape)),
+                    other: input.path().into(),
+                    other_holds: format!("{element} {}", shown(shape)),
+                }
+                .into());
+            }
+            joined.shards.push(Shard {
+                input,
+                header,
+                first: joined.n_samples,
+                n_samples: n,
+                unpacked: None,
+            });
+            joined.n_samples += n;
+        }
+        let samples = samples.ok_or(ArrayProblem::NoArrays { path: PathBuf::new() })?;
+        // Each shard fits into a file; all together may not.
+        match samples.n_samples.checked_mul(samples.sample_bytes()) {
+            Some(bytes) if bytes <= i64::MAX as u64 => Ok(samples),
+            _ => Err(ArrayProblem::TooLarge {
+                path: samples.path().into(),
+                shape: samples.shape,
+            }
+            .into()),
+        }
+    }
+
+    /// The first file, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        self.shards
+            .first()
+            .map_or(Path::new(""), |shard| shard.input.path())
+    }
+
+    /// Numbers in a sample.
+    pub(crate) fn sample_len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub(crate) fn sample_bytes(&self) -> u64 {
+        (self.sample_len() * self.element.bytes()) as u64
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.n_samples * self.sample_bytes()
+    }
+
+    /// The shard that a sample is in.
+    pub(crate) fn shard_of(&self, sample: u64) -> usize {
+        self.shards
+            .partition_point(|shard| shard.first <= sample)
+            .saturating_sub(1)
+    }
+
+    /// Why samples cannot be those of one source with `first`.
+    pub(crate) fn differ_from(&self, first: &Samples) -> ArrayProblem {
+        ArrayProblem::OtherSamples {
+            first: first.path().into(),
+            first_holds: format!("{} {}", first.element, shown(&first.shape)),
+            other: self.path().into(),
+            other_holds: format!("{} {}", self.element, shown(&self.shape)),
+        }
+    }
+
+    pub(crate) fn reader(&self) -> Result<Reader<'_>> {
+        if let Some(packed) = self.shards.iter().find(|shard| shard.is_packed()) {
+            let path = packed.input.path().into();
+            return Err(ArrayProblem::NotUnpacked { path }.into());
+        }
+        let few = self.shards.len() <= OPEN_FILES;
+        let open = self.shards.iter().take(if few { OPEN_FILES } else { 0 });
+        let open = open.map(|shard| shard.plain().0.unchanged_places());
+        Ok(Reader {
+            samples: self,
+            open: open.collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl Shard {
+    /// Whether it cannot be read at any place.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.unpacked.is_none() && self.input.compression() != Compression::Plain
+    }
+
+    /// The file that its values stand in, and from where.
+    pub(crate) fn plain(&self) -> (&Input, u64) {
+        match &self.unpacked {
+            Some(unpacked) => (unpacked, 0),
+            None => (&self.input, self.header.data_at),
+        }
+    }
+
+    /// Whether values are to be turned around once read.
+    pub(crate) fn is_turned(&self) -> bool {
+        self.unpacked.is_none() && self.header.big_endian && self.header.holds.bytes() > 1
+    }
+}
+
+/// Reads samples from their files, leaving nothing in the page cache.
+pub(crate) struct Reader<'a> {
+    samples: &'a Samples,
+    /// Every shard, where they are few.
+    open: Vec<Places>,
+}
+
+impl Reader<'_> {
+    /// Fills `into` with the samples that stand together from `first` on, in the order of bytes of the machine.
+    pub(crate) fn read(&self, mut first: u64, mut into: &mut [u8]) -> Result<()> {
+        let sample_bytes = self.samples.sample_bytes();
+        let mut at = self.samples.shard_of(first);
+        while !into.is_empty() {
+            let shard = &self.samples.shards[at];
+            let here = first - shard.first;
+            let n = (shard.n_samples - here).min(into.len() as u64 / sample_bytes);
+            let (now, later) = into.split_at_mut((n * sample_bytes) as usize);
+            let (input, data_at) = shard.plain();
+            let opened;
+            let places = match self.open.get(at) {
+                Some(places) => places,
+                None => {
+                    opened = input.unchanged_places()?;
+                    &opened
+                }
+            };
+            if !places.fill_at(now, data_at + here * sample_bytes)? {
+                return Err(Error::Changed {
+                    path: input.path().into(),
+                });
+            }
+            if shard.is_turned() {
+                swap_bytes(now, shard.header.holds.bytes());
+            }
+            (first, into, at) = (first + n, later, at + 1);
+        }
+        Ok(())
+    }
+}
+
+impl Mapped {
+    pub(crate) fn new(shard: &Shard) -> Result<Mapped> {
+        let (input, data_at) = shard.plain();
+        let (file, start) = input.open_at()?;
+        let failed = |source| Error::Unreadable {
+            path: input.path().into(),
+            source,
+        };
+        let length = (data_at + shard.header.data_bytes()) as usize;
+        // SAFETY: the map is only read. That nobody changes the file meanwhile is what a person agrees to who asks for
+        // files to be mapped.
+        let map =
+            unsafe { memmap2::MmapOptions::new().offset(start).len(length).map(&file) }.map_err(failed)?;
+        // Advice may be refused; nothing depends on it.
+        let _ = map.advise(Advice::Random);
+        Ok(Mapped {
+            map,
+            file,
+            start,
+            data_at: data_at as usize,
+        })
+    }
+
+    /// The values.
+    pub(crate) fn values(&self) -> &[u8] {
+        self.map.get(self.data_at..).unwrap_or_default()
+    }
+
+    /// Brings a part of the values into memory.
+    pub(crate) fn load(&self, at: usize, bytes: usize) {
+        let whole = self
+            .map
+            .advise_range(Advice::PopulateRead, self.data_at + at, bytes);
+        // Before Linux 5.14 there is no such advice: a look at each page does the same.
+        if whole.is_err() {
+            let pages = self
+                .values()
+                .get(at..at + bytes)
+                .unwrap_or_default()
+                .iter()
+                .step_by(4 << 10);
+            std::hint::black_box(pages.fold(0u8, |sum, byte| sum ^ byte));
+        }
+    }
+
+    /// Gives a part of the values back, to be read again when it is met again.
+    pub(crate) fn unload(&self, at: usize, bytes: usize) {
+        let start = self.data_at + at;
+        // SAFETY: of a file's map that is only read, pages come back as they were.
+        let _ = unsafe {
+            self.map
+                .unchecked_advise_range(UncheckedAdvice::DontNeed, start, bytes)
+        };
+        let start = self.start + start as u64;
+        drop_range(&self.file, start, start + bytes as u64);
+    }
+}

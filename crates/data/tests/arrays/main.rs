@@ -1,0 +1,11 @@
+//! Arrays as their users meet them: every format, every way to keep them, the same samples in the same order.
+
+mod attacks;
+mod errors;
+mod feeds;
+mod finding;
+mod formats;
+mod help;
+mod keeping;
+mod labels;
+mod memory;
