@@ -103,6 +103,19 @@ impl Checkpoint {
         self.tensor_as(name, len, |value| value)
     }
 
+    /// Fills a slice from a tensor of its length.
+    pub(crate) fn fill(&self, name: &str, into: &mut [f32]) -> Result<()> {
+        if self.tensors.len(name) != Some(into.len()) {
+            return Err(Error::OtherCheckpoint { what: "network" });
+        }
+        let mut places = into.iter_mut();
+        self.tensors.read(name, |value| {
+            if let Some(place) = places.next() {
+                *place = value as f32;
+            }
+        })
+    }
+
     /// A tensor of a known length, each of its values made into something of the same size.
     pub(crate) fn tensor_as<T>(&self, name: &str, len: usize, make: impl Fn(f64) -> T) -> Result<Vec<T>> {
         if self.tensors.len(name) != Some(len) {

@@ -40,6 +40,32 @@ pub enum Error {
     NothingToTrainOn,
     #[error("the loss is no longer a finite number in epoch {epoch}")]
     Diverged { epoch: u32 },
+    #[error(transparent)]
+    Misfit(#[from] crate::network::Misfit),
+    #[error("the loss is no finite number in step {step}, epoch {epoch}: {what}")]
+    WentBad { epoch: u32, step: u64, what: String },
+    #[error("the loss {loss} is none for {labels}")]
+    OtherLoss { loss: String, labels: &'static str },
+    #[error("the layers to freeze are not in the network: {}", names.join(", "))]
+    NothingToFreeze { names: Vec<String> },
+    #[error("no memory for the arena of the network")]
+    Arena {
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: the tensor {name} is {} there and {} in the network", path.display(), crate::network::Shape(found.clone()), crate::network::Shape(needed.clone()))]
+    OtherWeights {
+        path: PathBuf,
+        name: String,
+        found: Vec<usize>,
+        needed: Vec<usize>,
+    },
+    #[error("{}: it has no tensor of the network", path.display())]
+    NoWeights {
+        path: PathBuf,
+        has: Vec<String>,
+        needs: Vec<String>,
+    },
     #[error("{}: cannot be written", path.display())]
     Write {
         path: PathBuf,
@@ -91,6 +117,26 @@ impl Error {
             Error::ImpossibleTargets { .. } => Some("check the values of the target column".into()),
             Error::NothingToTrainOn => Some("hold fewer rows out, or give more rows".into()),
             Error::Diverged { .. } => Some("check the data for extreme values".into()),
+            Error::Misfit(_) => None,
+            Error::WentBad { .. } => Some(
+                "a smaller --learning-rate, --clip 1 or a --warm-up may help; `tidegate resume` goes on from the last checkpoint"
+                    .into(),
+            ),
+            Error::OtherLoss { labels, .. } => Some(match *labels {
+                "numbers" => "give mse, mae or huber".into(),
+                "classes" => "leave it out, or give cross_entropy".into(),
+                _ => "leave it out, or give binary".into(),
+            }),
+            Error::NothingToFreeze { .. } => {
+                Some("a layer goes by its name, or by its place in the list from 0".into())
+            }
+            Error::Arena { .. } => Some("give less --memory, or free some on this machine".into()),
+            Error::OtherWeights { .. } => Some("give the weights of the same network".into()),
+            Error::NoWeights { has, needs, .. } => Some(format!(
+                "it has {}, …; the network has {}, …",
+                has.join(", "),
+                needs.join(", ")
+            )),
             Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some disk space, or choose another place".into())
             }
@@ -113,6 +159,11 @@ impl Error {
             Error::BudgetTooSmall { .. }
             | Error::NotAModel { .. }
             | Error::OtherCheckpoint { .. }
+            | Error::Misfit(_)
+            | Error::OtherLoss { .. }
+            | Error::NothingToFreeze { .. }
+            | Error::OtherWeights { .. }
+            | Error::NoWeights { .. }
             | Error::ClassWeights { .. } => true,
             _ => false,
         }

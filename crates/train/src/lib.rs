@@ -24,5 +24,5 @@ pub use linear::{RUNTIME, THREAD_BYTES};
 pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
 pub use model::{Learned, Model};
 pub use predict::{PredictOptions, PredictedRows, Prediction, predict, predict_plan};
-pub use report::{BrokenValues, EarlyStop, FeatureImportance, Report, RowReport};
+pub use report::{BrokenValues, ClassReport, EarlyStop, FeatureImportance, Report, RowReport};
 pub use write::{present, sweep};

@@ -32,6 +32,9 @@ pub struct Quality {
     /// Predicted probabilities beside what came true: of the positive value, or of the predicted class where there
     /// are several. Empty for a number; bins without rows are left out.
     pub calibration: Vec<CalibrationBin>,
+    /// For each class: its rows, those predicted as it, and those of both.
+    #[serde(default)]
+    pub class_counts: Vec<[u64; 3]>,
 }
 
 /// Classes that a confusion matrix has at the most: more are no longer read by anybody.
@@ -156,7 +159,7 @@ fn metric(name: &str, value: f64, baseline: f64, higher_is_better: bool) -> Metr
 
 /// Precision, recall and F1 from the rows of a class, those predicted as it, and those of both. A figure whose
 /// denominator is zero counts as zero, as in scikit-learn.
-fn precision_recall_f1(of_class: u64, predicted: u64, both: u64) -> [f64; 3] {
+pub(crate) fn precision_recall_f1(of_class: u64, predicted: u64, both: u64) -> [f64; 3] {
     let over = |part: f64, whole: u64| if whole > 0 { part / whole as f64 } else { 0.0 };
     let both = both as f64;
     [

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_data::RowCounts;
 use tidegate_data::encode::Encoders;
 
-use crate::metrics::{CalibrationBin, Metric, Quality};
+use crate::metrics::{CalibrationBin, Metric, Quality, precision_recall_f1};
 use crate::model::damaged;
 use crate::write::present;
 use crate::{Error, Result};
@@ -26,6 +26,9 @@ pub struct Report {
     /// See [`Quality`].
     #[serde(default)]
     pub confusion: Vec<Vec<u64>>,
+    /// How well each class is told from the others.
+    #[serde(default)]
+    pub by_class: Vec<ClassReport>,
     #[serde(default)]
     pub calibration: Vec<CalibrationBin>,
     pub rows: RowReport,
@@ -45,6 +48,19 @@ pub struct Report {
     /// Of a cross-validation: the metrics of each fold.
     #[serde(default)]
     pub folds: Vec<Vec<Metric>>,
+}
+
+/// How well a class is told from the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassReport {
+    pub class: String,
+    /// Rows of the class.
+    pub rows: u64,
+    /// The share of the class among the rows that were called so.
+    pub precision: f64,
+    /// The share of its rows that were called so.
+    pub recall: f64,
+    pub f1: f64,
 }
 
 /// How much a forest relies on an encoded column.
@@ -127,6 +143,22 @@ impl Report {
     /// The quality that the rows held out showed.
     pub fn with_quality(mut self, quality: Quality) -> Report {
         self.metrics = quality.metrics;
+        let class = |(class, [rows, predicted, both]): (&String, &[u64; 3])| {
+            let [precision, recall, f1] = precision_recall_f1(*rows, *predicted, *both);
+            ClassReport {
+                class: class.clone(),
+                rows: *rows,
+                precision,
+                recall,
+                f1,
+            }
+        };
+        self.by_class = self
+            .classes
+            .iter()
+            .zip(&quality.class_counts)
+            .map(class)
+            .collect();
         self.confusion = quality.confusion;
         self.calibration = quality.calibration;
         self

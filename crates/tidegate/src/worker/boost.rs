@@ -441,6 +441,7 @@ fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<Fea
         metrics: Vec::new(),
         classes: labels.iter().map(|label| label.text.clone()).collect(),
         confusion: Vec::new(),
+        by_class: Vec::new(),
         calibration: Vec::new(),
         rows,
         epochs: best as u32,

@@ -452,6 +452,7 @@ impl Training<'_, '_> {
             metrics: Vec::new(),
             classes: labels.iter().map(|label| label.text.clone()).collect(),
             confusion: Vec::new(),
+            by_class: Vec::new(),
             calibration: Vec::new(),
             rows: self.state.progress.rows.clone(),
             epochs: self.state.progress.epoch + 1,

@@ -79,6 +79,14 @@ impl Binary {
             metrics,
             confusion: self.confusion.iter().map(|row| row.to_vec()).collect(),
             calibration: self.calibration.bins(),
+            class_counts: vec![
+                [
+                    negatives,
+                    right_negatives + positives - right_positives,
+                    right_negatives,
+                ],
+                [positives, right_positives + wrong_positives, right_positives],
+            ],
         }
     }
 }

@@ -13,7 +13,12 @@ pub(super) struct Classes {
     /// Rows by truth and prediction, truth after truth; empty for too many classes.
     confusion: Vec<u64>,
     calibration: Calibration,
+    /// Rows whose class is among the likeliest.
+    near: u64,
 }
+
+/// How many are the likeliest, where there are more.
+const NEAR: usize = 5;
 
 impl Classes {
     pub(super) fn new(prior: &[f64]) -> Classes {
@@ -32,6 +37,7 @@ impl Classes {
                 }
             ],
             calibration: Calibration::default(),
+            near: 0,
         }
     }
 
@@ -52,6 +58,11 @@ impl Classes {
             self.confusion[truth * self.counts.len() + guess] += 1;
         }
         self.calibration.push(predicted[guess], guess == truth);
+        let likelier = predicted
+            .iter()
+            .filter(|score| **score > predicted[truth])
+            .count();
+        self.near += u64::from(likelier < NEAR);
     }
 
     pub(super) fn quality(&self, n: f64) -> Quality {
@@ -64,16 +75,28 @@ impl Classes {
         let macro_f1 = there.clone().map(|counts| f1(*counts)).sum::<f64>() / there.count() as f64;
         let in_truth = self.counts.iter().filter(|counts| counts[0] > 0).count().max(1);
         let baseline_f1 = f1([most, n as u64, most]) / in_truth as f64;
-        let metrics = vec![
+        let mut metrics = vec![
             metric("log_loss", self.log_loss / n, self.prior_log_loss / n, false),
             metric("accuracy", right as f64 / n, most as f64 / n, true),
             metric("macro_f1", macro_f1, baseline_f1, true),
         ];
+        if self.counts.len() > NEAR {
+            let mut likeliest: Vec<usize> = (0..self.prior.len()).collect();
+            likeliest.sort_by(|a, b| self.prior[*b].total_cmp(&self.prior[*a]));
+            let baseline: u64 = likeliest
+                .iter()
+                .take(NEAR)
+                .map(|class| self.counts[*class][0])
+                .sum();
+            let share = self.near as f64 / n;
+            metrics.push(metric("top_5_accuracy", share, baseline as f64 / n, true));
+        }
         let rows = self.confusion.chunks(self.counts.len());
         Quality {
             metrics,
             confusion: rows.map(<[u64]>::to_vec).collect(),
             calibration: self.calibration.bins(),
+            class_counts: self.counts.clone(),
         }
     }
 }

@@ -314,6 +314,50 @@ impl Machine {
         weights.map(|weight| (weight.name.as_str(), weight.form.shape(), weight.learned))
     }
 
+    /// All that learning changes: weights, and what the optimizer keeps of each, as they lie in memory.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (String, &[f32])> {
+        // SAFETY: nothing runs while they are borrowed.
+        let values = |buffer: Buffer| unsafe { self.memory.span(buffer).read() };
+        let of = move |i: usize| {
+            let name = &self.graph.weights[i].name;
+            let weight = (format!("weight/{name}"), values(self.lowered.weights[i]));
+            let states = self.lowered.states[i].iter().enumerate();
+            let states = states.map(move |(k, buffer)| (format!("state{k}/{name}"), values(*buffer)));
+            std::iter::once(weight).chain(states)
+        };
+        (0..self.graph.weights.len()).flat_map(of)
+    }
+
+    /// One of [`Machine::parts`], to be filled.
+    pub(super) fn part_mut(&mut self, name: &str) -> Option<&mut [f32]> {
+        let (kind, name) = name.split_once('/')?;
+        let i = self.weight(name)?;
+        let buffer = match kind {
+            "weight" => self.lowered.weights[i],
+            kind => *self.lowered.states[i].get(kind.strip_prefix("state")?.parse::<usize>().ok()?)?,
+        };
+        // SAFETY: nothing runs while it is borrowed.
+        Some(unsafe { self.memory.span(buffer).write() })
+    }
+
+    /// Whether all weights are finite numbers.
+    pub(super) fn is_finite(&self) -> bool {
+        let mut weights = self.lowered.weights.iter();
+        // SAFETY: nothing runs.
+        weights.all(|buffer| {
+            unsafe { self.memory.span(*buffer).read() }
+                .iter()
+                .all(|value| value.is_finite())
+        })
+    }
+
+    /// The value of a tensor that is `i`-th on disk.
+    pub(super) fn value(&self, weight: usize, i: usize) -> f32 {
+        let form = self.graph.weights[weight].form;
+        // SAFETY: nothing runs.
+        unsafe { self.memory.span(self.lowered.weights[weight]).read()[form.place(i)] }
+    }
+
     fn weight(&self, name: &str) -> Option<usize> {
         self.graph.weights.iter().position(|weight| weight.name == name)
     }
@@ -347,16 +391,29 @@ impl Machine {
 
     /// Sets a tensor from values in the order that it has on disk; `false` if there is none of this name and length.
     pub fn set_tensor(&mut self, name: &str, values: impl ExactSizeIterator<Item = f32>) -> bool {
-        let Some(i) = self.weight(name) else { return false };
-        let form = self.graph.weights[i].form;
-        if form.len() != values.len() {
+        let len = values.len();
+        let Some(mut put) = self.putter(name, len) else {
             return false;
-        }
-        // SAFETY: nothing runs.
-        let into = unsafe { self.memory.span(self.lowered.weights[i]).write() };
-        for (j, value) in values.enumerate() {
-            into[form.place(j)] = value;
-        }
+        };
+        values.for_each(&mut put);
         true
+    }
+
+    /// Takes the values of a tensor one by one, in the order that it has on disk; `None` if there is none of this name and
+    /// length.
+    pub(super) fn putter(&mut self, name: &str, len: usize) -> Option<impl FnMut(f32) + '_> {
+        let i = self.weight(name)?;
+        let form = self.graph.weights[i].form;
+        // SAFETY: nothing runs while it is borrowed.
+        let into = unsafe { self.memory.span(self.lowered.weights[i]).write() };
+        let mut at = 0;
+        (form.len() == len).then(|| {
+            move |value| {
+                if at < len {
+                    into[form.place(at)] = value;
+                    at += 1;
+                }
+            }
+        })
     }
 }

@@ -7,19 +7,29 @@
 
 mod arena;
 mod crew;
+mod design;
+mod folder;
 mod graph;
+mod judge;
 mod kernels;
 mod layer;
 mod loss;
 mod lower;
 mod machine;
 mod ops;
+mod plan;
 mod preset;
 mod rule;
+mod scaling;
 mod schedule;
 mod shape;
+mod state;
 mod step;
+mod train;
+mod weights;
 
+pub use design::{Design, input_shape};
+pub use folder::NetworkModel;
 pub use graph::Misfit;
 pub use layer::{
     Activation, Axes, Conv, Dense, Depthwise, Embedding, Kind, Layer, Norm, Over, Padding, Pool, PoolKind,
@@ -28,7 +38,10 @@ pub use layer::{
 pub use loss::Loss;
 pub use lower::{Learning, Purpose};
 pub use machine::{Batch, Fault, Machine, Program, Share};
+pub use plan::{Planned, plan};
 pub use preset::Preset;
 pub use rule::{Moment, Rule};
+pub use scaling::Scaling;
 pub use schedule::{Course, Schedule};
 pub use shape::Shape;
+pub use train::{Options, Outcome, Samples, balanced, train};

@@ -3,3 +3,4 @@
 mod promises;
 mod pytorch;
 mod sample;
+mod training;

@@ -3,7 +3,7 @@
 use tidegate_train::network::{Batch, Layer, Learning, Loss, Machine, Moment, Program, Purpose, Rule, Shape};
 
 /// Networks that have every kind of operation, in sizes that divide by nothing.
-pub fn networks() -> Vec<(&'static str, Vec<usize>, usize)> {
+pub(crate) fn networks() -> Vec<(&'static str, Vec<usize>, usize)> {
     vec![
         (
             r#"[{"conv": 19, "activation": "relu"}, {"max_pool": 2}, {"conv": 37, "padding": "same", "activation": "gelu"},
@@ -28,7 +28,7 @@ pub fn networks() -> Vec<(&'static str, Vec<usize>, usize)> {
     ]
 }
 
-pub fn learning(clip: Option<f32>) -> Learning {
+pub(crate) fn learning(clip: Option<f32>) -> Learning {
     Learning {
         loss: Loss::CrossEntropy {
             smoothing: 0.1,
@@ -41,7 +41,7 @@ pub fn learning(clip: Option<f32>) -> Learning {
     }
 }
 
-pub fn build(layers: &str, input: &[usize], outputs: usize, threads: usize, clip: Option<f32>) -> Machine {
+pub(crate) fn build(layers: &str, input: &[usize], outputs: usize, threads: usize, clip: Option<f32>) -> Machine {
     let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
     let purpose = Purpose {
         batch: 13,
@@ -52,7 +52,7 @@ pub fn build(layers: &str, input: &[usize], outputs: usize, threads: usize, clip
     program.build(3).unwrap()
 }
 
-pub fn fill(machine: &mut Machine, step: u64, outputs: usize, tokens: bool) {
+pub(crate) fn fill(machine: &mut Machine, step: u64, outputs: usize, tokens: bool) {
     let mut state = step as u32 + 1;
     for value in machine.inputs() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -64,7 +64,7 @@ pub fn fill(machine: &mut Machine, step: u64, outputs: usize, tokens: bool) {
     }
 }
 
-pub fn batch(step: u64, rows: usize) -> Batch {
+pub(crate) fn batch(step: u64, rows: usize) -> Batch {
     Batch {
         rows,
         share: 1.0 / rows as f32,

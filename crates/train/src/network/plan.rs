@@ -1,0 +1,151 @@
+//! What a training of a network will hold, worked out before it holds it.
+
+use tidegate_data::arrays::{ArraySource, FeedOptions, Keep, Order, Part};
+
+use super::design::Design;
+use super::loss::Loss;
+use super::lower::{Learning, Purpose};
+use super::machine::Program;
+use super::train::Options;
+use crate::linear::{Plan, THREAD_BYTES};
+use crate::tensors::PIECE_BYTES;
+use crate::{Error, RUNTIME, Result};
+
+/// The holders that a training takes from the ledger.
+pub(super) const ARENA: &str = "network";
+pub(super) const BEST: &str = "best weights";
+pub(super) const EVALUATION: &str = "evaluation";
+/// What the feed and the samples in memory are granted as.
+const FEED: &str = "feed";
+const SAMPLES: &str = "samples";
+
+/// A program and what it takes to train it.
+pub struct Planned {
+    pub program: Program,
+    pub plan: Plan,
+    /// How the samples are kept, and how far they are read ahead.
+    pub keep: Keep,
+    pub prefetch: u64,
+}
+
+/// How the program learns.
+pub(super) fn purpose(options: &Options, loss: &Loss, threads: usize) -> Purpose {
+    Purpose {
+        batch: options.batch,
+        threads,
+        learning: Some(Learning {
+            loss: loss.clone(),
+            rule: options.rule,
+            clip: options.clip,
+            accumulates: options.accumulate > 1,
+            to_sample: false,
+        }),
+    }
+}
+
+pub(super) fn feed_options(options: &Options, prefetch: u64, part: Part) -> FeedOptions {
+    FeedOptions {
+        batch: options.batch,
+        order: Order::InPlace,
+        start: 0,
+        part,
+        prefetch,
+        threads: 1,
+    }
+}
+
+/// Compiles the network and works out what training it takes beside what is `held` already, of the budget. With as many
+/// threads as fit; then reads ahead as far as is of use, and holds the samples in memory where they fit.
+pub fn plan(
+    design: &Design,
+    source: &ArraySource,
+    options: &Options,
+    threads: usize,
+    held: &[(String, u64)],
+    budget: u64,
+) -> Result<Planned> {
+    let loss = options.loss.clone().unwrap_or_else(|| design.loss());
+    let compile = |threads: usize| {
+        Program::compile(
+            &design.layers,
+            &super::Shape(design.input.clone()),
+            design.outputs(),
+            &purpose(options, &loss, threads),
+        )
+    };
+    let one = compile(1)?;
+    let feed = feed_options(options, 0, Part::All);
+    let least_feed = source.least_feed_bytes(&feed);
+    let evaluated = super::judge::bytes(&design.labels) + PIECE_BYTES;
+    let (learned, kept) = one.n_weights();
+    let best = if options.patience.is_some() {
+        4 * (learned + kept) as u64
+    } else {
+        0
+    };
+    let needs = |program: &Program, threads: usize, feed: u64, samples: u64| {
+        let mut holders = held.to_vec();
+        if let Some((_, runtime)) = holders.iter_mut().find(|(name, _)| name == RUNTIME) {
+            *runtime += threads as u64 * THREAD_BYTES;
+        }
+        let own = [
+            (ARENA, program.bytes()),
+            (BEST, best),
+            (EVALUATION, evaluated),
+            (FEED, feed),
+            (SAMPLES, samples),
+        ];
+        let own = own.into_iter().filter(|(_, bytes)| *bytes > 0);
+        holders.extend(own.map(|(name, bytes)| (name.to_string(), bytes)));
+        holders
+    };
+    let total = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let mut found = None;
+    for n in (1..=threads.max(1)).rev() {
+        let program = compile(n)?;
+        if total(&needs(&program, n, least_feed, 0)) <= budget {
+            found = Some((n, program));
+            break;
+        }
+    }
+    let Some((threads, program)) = found else {
+        let holders = needs(&one, 1, least_feed, 0);
+        return Err(Error::BudgetTooSmall {
+            least: total(&holders),
+            budget,
+            holders,
+        });
+    };
+    let room = |feed: u64, samples: u64| budget.checked_sub(total(&needs(&program, threads, feed, samples)));
+    let mut keep = Keep {
+        memory: 0,
+        folder: options.unpacked.clone(),
+        map: options.map,
+    };
+    // Samples in memory need no slots to be read into.
+    let whole = Keep {
+        memory: u64::MAX,
+        ..keep.clone()
+    };
+    let samples = source.keep_bytes(&whole);
+    let (mut prefetch, mut held_samples) = (0, 0);
+    if !options.map && room(least_feed, samples).is_some() {
+        keep.memory = samples;
+        held_samples = samples;
+    } else if let Some(left) = room(least_feed, source.keep_bytes(&keep)) {
+        held_samples = source.keep_bytes(&keep);
+        prefetch = source.good_prefetch(options.batch).min(left);
+    }
+    let feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
+    let plan = Plan {
+        threads,
+        holders: needs(&program, threads, feed, held_samples),
+        budget,
+    };
+    Ok(Planned {
+        program,
+        plan,
+        keep,
+        prefetch,
+    })
+}

@@ -1,0 +1,590 @@
+//! The loop: epochs over samples, checkpoints between steps, judged by samples that it does not learn from.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tidegate_data::Holdout;
+use tidegate_data::arrays::{ArraySource, FeedOptions, Labels, Order, Part, SampleBatch};
+use tidegate_data::target::{Target, Task};
+use tidegate_memory::{Grant, Ledger};
+
+use super::design::Design;
+use super::folder::NetworkModel;
+use super::judge::Judge;
+use super::loss::Loss;
+use super::machine::{Batch, Fault, Machine};
+use super::plan::{ARENA, BEST, EVALUATION, Planned, feed_options};
+use super::rule::{Moment, Rule};
+use super::schedule::{Course, Schedule};
+use super::state::{self, Best, BestWeights, Past, Progress, Settings};
+use super::weights;
+use crate::{Checkpoint, EarlyStop, Error, Event, Quality, Report, Result, RowReport, Sink};
+
+/// How to train.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What suits the labels, where nothing is said.
+    pub loss: Option<Loss>,
+    pub rule: Rule,
+    pub rate: f64,
+    pub schedule: Schedule,
+    /// Epochs during which the rate rises.
+    pub warm_up: f64,
+    pub clip: Option<f32>,
+    pub epochs: u32,
+    pub batch: usize,
+    /// Batches whose gradients are summed before a step.
+    pub accumulate: u32,
+    /// Ends when the samples that judge have not become better for so many epochs, and keeps the best weights.
+    pub patience: Option<u32>,
+    /// Samples that judge, where there are no others.
+    pub holdout: Holdout,
+    pub seed: u64,
+    /// Weights to start from.
+    pub weights: Option<PathBuf>,
+    /// Where checkpoints go, and how often one is written inside an epoch.
+    pub checkpoint: Option<PathBuf>,
+    pub checkpoint_every: Duration,
+    /// Where compressed arrays are unpacked that do not fit in memory.
+    pub unpacked: Option<PathBuf>,
+    /// Whether plain arrays are mapped.
+    pub map: bool,
+}
+
+/// How a training ended.
+pub enum Outcome {
+    Done(Box<(NetworkModel, Report)>),
+    /// Asked to stop; says whether a checkpoint was written.
+    Stopped {
+        epoch: u32,
+        checkpoint: bool,
+    },
+}
+
+/// Progress is said at most this often.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// What a training learns from, and is judged by.
+pub struct Samples<'a> {
+    pub training: &'a ArraySource,
+    /// Samples of their own that judge, instead of some that are held out.
+    pub validation: Option<&'a ArraySource>,
+}
+
+impl Samples<'_> {
+    fn part(&self, holdout: Holdout) -> Part {
+        match self.validation.is_some() || holdout.is_none() {
+            true => Part::All,
+            false => Part::Training(holdout),
+        }
+    }
+}
+
+/// Trains the network of a design within its plan, from the start or from a checkpoint, until it is done or `stop` is set.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is another subject, and there is one caller"
+)]
+pub fn train(
+    design: &Design,
+    samples: &Samples,
+    options: &Options,
+    planned: Planned,
+    ledger: &Ledger,
+    resume: Option<&Checkpoint>,
+    stop: &AtomicBool,
+    sink: &mut Sink,
+) -> Result<Outcome> {
+    sink(Event::Plan {
+        holders: planned.plan.holders.clone(),
+    });
+    let granted = |name: &'static str| {
+        let bytes = planned.plan.bytes(name);
+        let grant = ledger.holder(name).try_grant(bytes);
+        grant
+            .map(Grant::pin)
+            .map_err(|source| Error::Memory { what: name, source })
+    };
+    let held = [granted(ARENA)?, granted(BEST)?, granted(EVALUATION)?];
+    let part = samples.part(options.holdout);
+    let n_training = samples.training.n_samples_of(part);
+    if n_training == 0 {
+        return Err(Error::NothingToTrainOn);
+    }
+    let built = planned.program.build(options.seed);
+    let mut machine = built.map_err(|source| Error::Arena { source })?;
+    let settings = Settings::new(samples.training.fingerprint()?, design, options);
+    let (progress, best) = match resume {
+        Some(checkpoint) => state::restore(&mut machine, &settings, checkpoint)?,
+        None => {
+            if let Some(path) = &options.weights {
+                let text = weights::start_from(&mut machine, path)?;
+                sink(Event::Notice(text));
+            }
+            (Progress::default(), None)
+        }
+    };
+    let steps_per_epoch = n_training.div_ceil((options.batch * options.accumulate as usize) as u64);
+    let mut training = Training {
+        design,
+        samples,
+        options,
+        ledger,
+        course: Course {
+            schedule: options.schedule,
+            rate: options.rate,
+            warm_up: options.warm_up,
+            epochs: f64::from(options.epochs),
+            steps_per_epoch,
+        },
+        prefetch: planned.prefetch,
+        part,
+        n_training,
+        prior: prior(samples.training, part),
+        scores: vec![0.0; design.outputs()],
+        machine,
+        settings,
+        progress,
+        best,
+        quality: None,
+        stop,
+        sink,
+        told: Instant::now(),
+        saved: Instant::now(),
+        kept: resume.is_some(),
+    };
+    let ended = training.run()?;
+    let machine = training.machine;
+    drop(held);
+    Ok(match ended {
+        Ended::Done(report) => {
+            let model = NetworkModel {
+                design: design.clone(),
+                machine,
+            };
+            Outcome::Done(Box::new((model, *report)))
+        }
+        Ended::Stopped { epoch, checkpoint } => Outcome::Stopped { epoch, checkpoint },
+    })
+}
+
+/// How the loop ended.
+enum Ended {
+    Done(Box<Report>),
+    Stopped { epoch: u32, checkpoint: bool },
+}
+
+/// What the trivial model says: a mean, a share, or one for each class.
+fn prior(source: &ArraySource, part: Part) -> Vec<f64> {
+    let Some(labels) = source.labels() else {
+        return Vec::new();
+    };
+    match labels {
+        Labels::One(target) if target.task() == Task::Multiclass => {
+            let counts = source.class_counts(part);
+            let all = counts.iter().sum::<u64>().max(1) as f64;
+            counts.iter().map(|count| *count as f64 / all).collect()
+        }
+        labels => {
+            let mut sums = vec![0.0; labels.width()];
+            let mut n = 0u64;
+            for sample in (0..source.n_samples()).filter(|sample| part.contains(*sample)) {
+                n += 1;
+                for (sum, value) in sums.iter_mut().zip(source.target(sample)) {
+                    *sum += f64::from(*value);
+                }
+            }
+            sums.iter().map(|sum| sum / n.max(1) as f64).collect()
+        }
+    }
+}
+
+struct Training<'a, 'b> {
+    design: &'a Design,
+    samples: &'a Samples<'a>,
+    options: &'a Options,
+    ledger: &'a Ledger,
+    course: Course,
+    prefetch: u64,
+    part: Part,
+    n_training: u64,
+    prior: Vec<f64>,
+    /// Of one sample, on the way to the judge.
+    scores: Vec<f64>,
+    machine: Machine,
+    settings: Settings,
+    progress: Progress,
+    best: Option<BestWeights>,
+    quality: Option<Quality>,
+    stop: &'a AtomicBool,
+    sink: &'a mut Sink<'b>,
+    told: Instant,
+    saved: Instant,
+    kept: bool,
+}
+
+impl Training<'_, '_> {
+    fn run(&mut self) -> Result<Ended> {
+        while self.progress.epoch < self.options.epochs {
+            if self.epoch()?.is_break() {
+                if self.try_to_save() {
+                    self.kept = true;
+                }
+                return Ok(Ended::Stopped {
+                    epoch: self.progress.epoch + 1,
+                    checkpoint: self.kept,
+                });
+            }
+            if self.end_epoch()?.is_break() {
+                break;
+            }
+        }
+        Ok(Ended::Done(Box::new(self.finish()?)))
+    }
+
+    /// Learns from what is left of the epoch; breaks when asked to stop.
+    fn epoch(&mut self) -> Result<ControlFlow<()>> {
+        let options = FeedOptions {
+            order: Order::Shuffled {
+                seed: self.options.seed,
+                epoch: u64::from(self.progress.epoch),
+            },
+            start: self.progress.position,
+            ..feed_options(self.options, self.prefetch, self.part)
+        };
+        let (source, ledger) = (self.samples.training, self.ledger);
+        let mut stopped = false;
+        // Losses of the batches that make up a step: they count once it is taken.
+        let mut pending = 0.0;
+        source.feed(&options, ledger, |batch| {
+            pending += self.learn(batch)?;
+            let done = self.ends_step(batch);
+            if done {
+                self.progress.loss += std::mem::take(&mut pending);
+                self.progress.position = batch.cursor();
+                self.progress.step += 1;
+                self.passed();
+                stopped = self.stop.load(Ordering::Relaxed);
+            }
+            Ok::<_, Error>(match stopped {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        })?;
+        Ok(match stopped && self.progress.position < self.n_training {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Whether a batch is the last of a step.
+    fn ends_step(&self, batch: &SampleBatch) -> bool {
+        let step = (self.options.batch * self.options.accumulate as usize) as u64;
+        batch.cursor() >= self.n_training || batch.cursor() - self.progress.position >= step
+    }
+
+    fn learn(&mut self, batch: &SampleBatch) -> Result<f64> {
+        let rows = batch.n_samples();
+        self.take(batch);
+        let step_rows = (self.options.batch * self.options.accumulate as usize) as u64;
+        let of_step = step_rows.min(self.n_training - self.progress.position);
+        let first = batch.cursor() - rows as u64 == self.progress.position;
+        let learned = Batch {
+            rows,
+            share: 1.0 / of_step as f32,
+            first,
+            last: self.ends_step(batch),
+            // Batches of one step leave out other values.
+            seed: mix(self.options.seed ^ mix(self.progress.step ^ batch.cursor() << 32)),
+            moment: Moment {
+                rate: self.course.at(self.progress.step),
+                step: self.progress.step + 1,
+            },
+        };
+        let loss = self.machine.learn(&learned);
+        if loss.is_finite() {
+            return Ok(loss);
+        }
+        let fault = self.machine.find_fault(&learned);
+        // What was learned so far may still be worth something.
+        if self.machine.is_finite() && self.progress.step > 0 {
+            self.try_to_save();
+        }
+        Err(Error::WentBad {
+            epoch: self.progress.epoch + 1,
+            step: self.progress.step + 1,
+            what: describe(fault, batch),
+        })
+    }
+
+    /// Puts samples and targets where the machine takes them from.
+    fn take(&mut self, batch: &SampleBatch) {
+        let rows = batch.n_samples();
+        let len = self.design.input.iter().product::<usize>();
+        let inputs = &mut self.machine.inputs()[..rows * len];
+        batch.write_inputs(inputs);
+        self.design.scaling.apply(inputs);
+        let targets = batch.targets();
+        let into = &mut self.machine.targets()[..targets.len()];
+        into.copy_from_slice(targets);
+        self.design.scale_targets(into);
+    }
+
+    /// A step is done: say so, and save now and then.
+    fn passed(&mut self) {
+        if self.told.elapsed() >= PROGRESS_EVERY {
+            self.tell();
+        }
+        if self.saved.elapsed() >= self.options.checkpoint_every {
+            self.kept |= self.try_to_save();
+        }
+    }
+
+    fn tell(&mut self) {
+        self.told = Instant::now();
+        let progress = &self.progress;
+        let bytes = self.samples.training.bytes();
+        let consumed = (bytes as f64 * progress.position as f64 / self.n_training as f64) as u64;
+        let loss = self.mean_loss();
+        (self.sink)(Event::Progress {
+            epoch: progress.epoch + 1,
+            epochs: self.options.epochs,
+            step: progress.step,
+            consumed,
+            total: bytes,
+            rows: progress.position,
+            loss,
+        });
+    }
+
+    fn mean_loss(&self) -> Option<f64> {
+        (self.progress.position > 0).then(|| self.progress.loss / self.progress.position as f64)
+    }
+
+    /// Judges the weights, keeps them if they are the best; breaks when they have not become better for long enough.
+    fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
+        self.tell();
+        let training = self.mean_loss().unwrap_or(f64::NAN);
+        let judged = self.judge()?;
+        let epoch = self.progress.epoch + 1;
+        let metrics = self.quality.as_ref().map(|quality| quality.metrics.clone());
+        (self.sink)(Event::Epoch {
+            epoch,
+            loss: training,
+            metrics: metrics.clone().unwrap_or_default(),
+        });
+        self.progress.past.push(Past { training, judged });
+        let mut over = false;
+        if let (Some(loss), Some(patience)) = (judged, self.options.patience) {
+            let better = self.progress.best.as_ref().is_none_or(|best| loss < best.loss);
+            if better {
+                self.progress.best = Some(Best {
+                    epoch,
+                    loss,
+                    metrics: metrics.unwrap_or_default(),
+                });
+                self.keep_best();
+            }
+            over = self
+                .progress
+                .best
+                .as_ref()
+                .is_some_and(|best| epoch - best.epoch >= patience);
+        }
+        self.progress.epoch = epoch;
+        self.progress.position = 0;
+        self.progress.loss = 0.0;
+        if !over && epoch < self.options.epochs {
+            self.kept |= self.try_to_save();
+        }
+        Ok(match over {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    }
+
+    fn keep_best(&mut self) {
+        let weights = self
+            .machine
+            .parts()
+            .filter(|(name, _)| name.starts_with("weight/"));
+        match &mut self.best {
+            Some(best) => {
+                for ((_, into), (_, values)) in best.iter_mut().zip(weights) {
+                    into.copy_from_slice(values);
+                }
+            }
+            None => self.best = Some(weights.map(|(name, values)| (name, values.to_vec())).collect()),
+        }
+    }
+
+    /// The mean loss of the samples that judge, if there are any; the quality is kept.
+    fn judge(&mut self) -> Result<Option<f64>> {
+        let (source, part) = match self.samples.validation {
+            Some(validation) => (validation, Part::All),
+            None if self.options.holdout.is_none() => return Ok(None),
+            None => (self.samples.training, Part::HeldOut(self.options.holdout)),
+        };
+        let mut judge = Judge::new(&self.design.labels, &self.prior);
+        let (mut rows, mut loss) = (0u64, 0.0);
+        let options = feed_options(self.options, self.prefetch, part);
+        let outputs = self.design.outputs();
+        source.feed(&options, self.ledger, |batch| {
+            self.take(batch);
+            loss += self.machine.judge(batch.n_samples());
+            rows += batch.n_samples() as u64;
+            let width = self.design.labels.width();
+            let made = self.machine.outputs().chunks_exact(outputs);
+            for (made, truth) in made.zip(batch.targets().chunks_exact(width)) {
+                self.design.scores(made, &mut self.scores);
+                judge.push(&self.scores, truth);
+            }
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?;
+        if rows == 0 {
+            return Ok(None);
+        }
+        self.quality = Some(judge.quality());
+        Ok(Some(loss / rows as f64))
+    }
+
+    /// A checkpoint on the way: one that cannot be written is no reason to lose the training.
+    fn try_to_save(&mut self) -> bool {
+        let Some(folder) = &self.options.checkpoint else {
+            return false;
+        };
+        let saved = state::save(
+            &self.machine,
+            &self.settings,
+            &self.progress,
+            self.best.as_ref(),
+            folder,
+        );
+        self.saved = Instant::now();
+        match saved {
+            Ok(()) => {
+                (self.sink)(Event::Checkpoint {
+                    epoch: self.progress.epoch + 1,
+                    step: self.progress.step,
+                });
+                true
+            }
+            Err(error) => {
+                (self.sink)(Event::Warning {
+                    text: "no checkpoint could be written".into(),
+                    error: Some(error),
+                });
+                false
+            }
+        }
+    }
+
+    /// Puts the best weights back where those are known, and says what is to say of the model.
+    fn finish(&mut self) -> Result<Report> {
+        let past = self.progress.past.last().copied();
+        let mut early_stop = None;
+        if let (Some(best), Some(weights)) = (self.progress.best.clone(), self.best.take())
+            && best.epoch < self.progress.epoch
+        {
+            for (name, values) in &weights {
+                if let Some(into) = self.machine.part_mut(name) {
+                    into.copy_from_slice(values);
+                }
+            }
+            early_stop = Some(EarlyStop {
+                best_epoch: best.epoch,
+                epochs: self.progress.epoch,
+                loss: best.loss,
+            });
+            self.judge()?;
+        } else if self.quality.is_none() {
+            // A training that was taken up again after its last epoch.
+            self.judge()?;
+        }
+        let held_out = match self.samples.validation {
+            Some(validation) => validation.n_samples(),
+            None => self.samples.training.n_samples() - self.n_training,
+        };
+        let classes: Vec<String> = self
+            .design
+            .labels
+            .classes()
+            .iter()
+            .map(|label| label.text.clone())
+            .collect();
+        let quality = self.quality.take();
+        let report = Report {
+            metrics: Vec::new(),
+            by_class: Vec::new(),
+            classes,
+            confusion: Vec::new(),
+            calibration: Vec::new(),
+            rows: RowReport {
+                used: self.n_training,
+                held_out,
+                ..RowReport::default()
+            },
+            epochs: self.progress.epoch,
+            converged: early_stop.is_some(),
+            early_stop,
+            training_loss: past.map_or(f64::NAN, |past| past.training),
+            weights: Vec::new(),
+            importance: Vec::new(),
+            folds: Vec::new(),
+        };
+        Ok(report.with_quality(quality.unwrap_or_default()))
+    }
+}
+
+fn describe(fault: Option<Fault>, batch: &SampleBatch) -> String {
+    let sample = |place: usize| {
+        batch
+            .samples()
+            .get(place)
+            .map_or(String::new(), |sample| format!(", at sample {sample}"))
+    };
+    match fault {
+        Some(Fault::Input { sample: at }) => format!("the sample itself is not{}", sample(at)),
+        Some(Fault::Weight { name }) => format!("the weights {name} are not any more, after the step before"),
+        Some(Fault::Layer { name, sample: at }) => {
+            format!("what layer {name} makes is the first that is not{}", sample(at))
+        }
+        Some(Fault::Loss { sample: at }) => format!("the loss is the first that is not{}", sample(at)),
+        None => "it was so once, and is not when the batch is looked at again".into(),
+    }
+}
+
+/// A hash of 64 bits.
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// The weights of classes that make every class count as much as any other, one in the mean over samples.
+pub fn balanced(source: &ArraySource, holdout: Holdout) -> Vec<f32> {
+    let is_classes = matches!(source.labels(), Some(Labels::One(Target::Classes { .. })));
+    if !is_classes {
+        return Vec::new();
+    }
+    let part = if holdout.is_none() {
+        Part::All
+    } else {
+        Part::Training(holdout)
+    };
+    let counts = source.class_counts(part);
+    let (all, there) = (
+        counts.iter().sum::<u64>() as f64,
+        counts.iter().filter(|count| **count > 0).count() as f64,
+    );
+    let weight = |count: &u64| {
+        if *count > 0 {
+            (all / (there * *count as f64)) as f32
+        } else {
+            1.0
+        }
+    };
+    counts.iter().map(weight).collect()
+}
