@@ -10,6 +10,7 @@ use tidegate_data::batch::Unseen;
 use tidegate_memory::{Amount, Budget, resolve};
 use tidegate_runs::Status;
 use tidegate_train::Model;
+use tidegate_train::network::NetworkModel;
 use tidegate_watch::{Output, Update, supervise};
 
 use crate::job::check_path;
@@ -137,7 +138,10 @@ pub fn predict(
 ) -> Result<Predicted> {
     let (folder, trained_in) = model_folder(session, &job.model)?;
     // What can be seen to be wrong is refused before a worker starts.
-    Model::load(&folder)?;
+    match NetworkModel::is_in(&folder) {
+        true => NetworkModel::load_design(&folder).map(|_| ())?,
+        false => Model::load(&folder).map(|_| ())?,
+    }
     crate::job::dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?;
     job.data.iter().try_for_each(|path| check_path(path))?;
     if job.threads == Some(0) {

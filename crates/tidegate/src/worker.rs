@@ -19,6 +19,7 @@ use crate::{Error, PredictJob, Result};
 mod boost;
 mod destination;
 mod linear;
+mod network;
 mod predict;
 mod relay;
 mod train;

@@ -17,7 +17,7 @@ use tidegate_train::{
 };
 use tidegate_watch::Event;
 
-use super::relay::Relay;
+use super::relay::{About, Relay};
 use super::train::{CHECKPOINT_EVERY, Prepared};
 use super::{Rate, Speaker, largest_stage};
 use crate::{ClassWeights, Error, Growth as AskedGrowth, Job, Result};
@@ -70,7 +70,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     let mut relay = Relay {
         speaker,
         ledger: &ledger,
-        table: &table,
+        about: About::table(&table),
         kind: "boost",
         rate: Rate::new(),
     };

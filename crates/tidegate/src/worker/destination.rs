@@ -19,8 +19,12 @@ use crate::OutputFormat;
 pub(super) struct Columns {
     /// The files of the source, where there are several.
     pub files: Option<Vec<String>>,
+    /// What the place of a row is called.
+    pub place: &'static str,
     /// The values of the target; none for a number.
     pub labels: Vec<String>,
+    /// The names of several scores that stand for themselves: then there is no prediction beside them.
+    pub several: Vec<String>,
 }
 
 impl Columns {
@@ -34,18 +38,21 @@ impl Columns {
 
     /// Scores of a row.
     fn n_scores(&self) -> usize {
-        self.classes().len().max(1)
+        self.classes().len().max(self.several.len()).max(1)
     }
 
     /// What the names of files and values take.
     fn bytes(&self) -> u64 {
-        let texts = self.files.iter().flatten().chain(&self.labels);
+        let texts = self.files.iter().flatten().chain(&self.labels).chain(&self.several);
         texts.map(|text| (text.len() + TEXT_BYTES) as u64).sum()
     }
 
     /// The names of all columns, in order.
     fn names(&self) -> Vec<String> {
-        let place = self.files.is_some().then_some("file").into_iter().chain(["line"]);
+        let place = self.files.is_some().then_some("file").into_iter().chain([self.place]);
+        if !self.several.is_empty() {
+            return place.map(String::from).chain(self.several.iter().cloned()).collect();
+        }
         let score = (!self.labels.is_empty()).then_some("probability");
         let fixed = place.chain(["prediction"]).chain(score).map(String::from);
         let classes = self.classes().iter().map(|label| format!("probability_{label}"));

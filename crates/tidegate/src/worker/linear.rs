@@ -6,7 +6,7 @@ use tidegate_train::{Checkpoint, Model, Report};
 use tidegate_watch::Event;
 
 use super::Rate;
-use super::relay::Relay;
+use super::relay::{About, Relay};
 use super::train::{CHECKPOINT_EVERY, Prepared};
 use crate::Result;
 
@@ -54,7 +54,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     let mut relay = Relay {
         speaker,
         ledger: &ledger,
-        table: &table,
+        about: About::table(&table),
         kind: "linear",
         rate: Rate::new(),
     };

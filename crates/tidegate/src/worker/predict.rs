@@ -8,16 +8,20 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use tidegate_data::{Source, SourceOptions, Table, TableOptions};
+use tidegate_train::network::NetworkModel;
 use tidegate_train::{Error as TrainError, Model, PredictOptions, PredictedRows, predict_plan};
 use tidegate_watch::{Done, Event};
 
 use super::destination::{Columns, Output};
-use super::{Rate, Speaker, default_threads, runtime_bytes, sampling_ledger, working_ledger};
+use super::{Rate, Speaker, network, default_threads, runtime_bytes, sampling_ledger, working_ledger};
 use crate::job::dialect_options;
 use crate::predict::{BrokenColumn, Names, TOLD_COLUMNS};
 use crate::{Error, OutputFormat, PredictJob, Predicted, Result};
 
 pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
+    if NetworkModel::is_in(folder) {
+        return network::predict(speaker, job, budget, folder);
+    }
     let model = Model::load(folder)?;
     let table = open(job, &model, budget)?;
     let columns = columns(&table);
@@ -139,6 +143,8 @@ fn columns(table: &Table) -> Columns {
     let file = |part: usize| source.part_path(part).display().to_string();
     let labels = table.encoders.target.labels();
     Columns {
+        place: "line",
+        several: Vec::new(),
         files: (source.n_parts() > 1).then(|| (0..source.n_parts()).map(file).collect()),
         labels: labels.iter().map(|label| label.text.clone()).collect(),
     }

@@ -8,11 +8,29 @@ use tidegate_watch::Event;
 use super::{Rate, Speaker, largest_stage};
 use crate::Error;
 
+/// What a training learns from.
+#[derive(Debug, Clone)]
+pub(super) struct About {
+    pub target: Option<String>,
+    pub rows: Option<u64>,
+    pub bytes: u64,
+}
+
+impl About {
+    pub(super) fn table(table: &Table) -> About {
+        About {
+            target: Some(table.encoders.target_column.clone()),
+            rows: table.source.rows_guess(),
+            bytes: table.source.bytes(),
+        }
+    }
+}
+
 /// Turns what the trainer says into events on the wire.
 pub(super) struct Relay<'a> {
     pub speaker: &'a Speaker,
     pub ledger: &'a Ledger,
-    pub table: &'a Table,
+    pub about: About,
     pub kind: &'static str,
     pub rate: Rate,
 }
@@ -28,9 +46,9 @@ impl Relay<'_> {
                     needs,
                     note: None,
                     model: Some(self.kind.into()),
-                    target: Some(self.table.encoders.target_column.clone()),
-                    rows: self.table.source.rows_guess(),
-                    data_bytes: Some(self.table.source.bytes()),
+                    target: self.about.target.clone(),
+                    rows: self.about.rows,
+                    data_bytes: Some(self.about.bytes),
                 });
             }
             Told::Notice(text) => self.speaker.say(Event::Notice { text }),

@@ -12,7 +12,7 @@ use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
 use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowReport, THREAD_BYTES};
 use tidegate_watch::{Done, EncodedColumn, Event};
 
-use super::{FLOOR, Rate, Speaker, boost, floor, linear, runtime_bytes, sampling_ledger};
+use super::{FLOOR, Rate, Speaker, boost, floor, linear, network, runtime_bytes, sampling_ledger};
 use crate::{Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
@@ -92,6 +92,10 @@ impl Prepared<'_> {
 
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Places) -> Result<()> {
     let job = Job::read(job)?;
+    if network::takes(&job) {
+        places.keep = true;
+        return network::train(speaker, &job, budget, &places);
+    }
     let site = Site {
         speaker,
         job: &job,

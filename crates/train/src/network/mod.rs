@@ -9,6 +9,7 @@ mod arena;
 mod crew;
 mod design;
 mod folder;
+mod freeze;
 mod graph;
 mod judge;
 mod kernels;
@@ -18,6 +19,7 @@ mod lower;
 mod machine;
 mod ops;
 mod plan;
+mod predict;
 mod preset;
 mod rule;
 mod scaling;
@@ -30,6 +32,7 @@ mod weights;
 
 pub use design::{Design, input_shape};
 pub use folder::NetworkModel;
+pub use freeze::freeze;
 pub use graph::Misfit;
 pub use layer::{
     Activation, Axes, Conv, Dense, Depthwise, Embedding, Kind, Layer, Norm, Over, Padding, Pool, PoolKind,
@@ -39,6 +42,7 @@ pub use loss::Loss;
 pub use lower::{Learning, Purpose};
 pub use machine::{Batch, Fault, Machine, Program, Share};
 pub use plan::{Planned, plan};
+pub use predict::{PredictPlanned, predict, predict_plan};
 pub use preset::Preset;
 pub use rule::{Moment, Rule};
 pub use scaling::Scaling;

@@ -24,6 +24,7 @@ impl CsvOutput {
         let columns = Columns {
             files: columns.files.map(quote_all),
             labels: quote_all(columns.labels),
+            ..columns
         };
         let mut csv = CsvOutput {
             out,
@@ -46,10 +47,11 @@ impl CsvOutput {
         }
         let Prediction { line, score, .. } = prediction;
         match columns.labels.get(prediction.class) {
+            _ if !columns.several.is_empty() => write!(out, "{line}")?,
             Some(label) => write!(out, "{line},{label},{score}")?,
             None => write!(out, "{line},{score}")?,
         }
-        if !columns.classes().is_empty() {
+        if columns.n_scores() > 1 || !columns.several.is_empty() {
             for score in prediction.scores {
                 write!(out, ",{score}")?;
             }

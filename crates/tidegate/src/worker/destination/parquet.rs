@@ -33,6 +33,8 @@ pub(in crate::worker) struct ParquetOutput {
     name: PathBuf,
     files: Option<Vec<ByteArray>>,
     labels: Vec<ByteArray>,
+    /// Whether scores stand for themselves, without a prediction beside them.
+    plain: bool,
     n_columns: u64,
     n_scores: usize,
     group_rows: usize,
@@ -65,6 +67,7 @@ impl ParquetOutput {
             name,
             files: columns.files.as_deref().map(texts),
             labels: texts(&columns.labels),
+            plain: !columns.several.is_empty(),
             n_columns: columns.names().len() as u64,
             n_scores: columns.n_scores(),
             group_rows: group_rows(&columns),
@@ -115,9 +118,11 @@ impl ParquetOutput {
         if !labels.is_empty() {
             column::<ByteArrayType>(&mut group, n_rows, |row| labels[classes[row] as usize].clone())?;
         }
-        let several = n_scores > 1;
+        let several = n_scores > 1 || self.plain;
         let own = |row: usize| if several { classes[row] as usize } else { 0 };
-        column::<DoubleType>(&mut group, n_rows, |row| scores[row * n_scores + own(row)])?;
+        if !self.plain {
+            column::<DoubleType>(&mut group, n_rows, |row| scores[row * n_scores + own(row)])?;
+        }
         for class in (0..n_scores).filter(|_| several) {
             column::<DoubleType>(&mut group, n_rows, |row| scores[row * n_scores + class])?;
         }
@@ -164,7 +169,7 @@ fn schema(columns: &Columns) -> Written<Type> {
     let fields = columns.names().into_iter().map(|name| {
         let is_text = name == "file" || (name == "prediction" && !columns.labels.is_empty());
         let physical = match name.as_str() {
-            "line" => Physical::INT64,
+            name if name == columns.place => Physical::INT64,
             _ if is_text => Physical::BYTE_ARRAY,
             _ => Physical::DOUBLE,
         };
@@ -194,7 +199,7 @@ fn properties(columns: &Columns) -> WriterProperties {
         .set_dictionary_enabled(false)
         .set_column_dictionary_enabled(named("file"), true)
         .set_column_dictionary_enabled(named("prediction"), !columns.labels.is_empty())
-        .set_column_encoding(named("line"), Encoding::DELTA_BINARY_PACKED)
+        .set_column_encoding(named(columns.place), Encoding::DELTA_BINARY_PACKED)
         .build()
 }
 
