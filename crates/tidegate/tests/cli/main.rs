@@ -20,6 +20,7 @@ mod foreign;
 mod job;
 mod life;
 mod memory;
+mod networks;
 mod packs;
 mod predict;
 mod predict_sources;
