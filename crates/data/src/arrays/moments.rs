@@ -12,8 +12,8 @@ use crate::{Error, Result};
 
 /// Numbers summed up at once.
 const PIECE: usize = 256 << 10;
-/// Sums side by side, so that one addition does not wait for the one before.
-const LANES: usize = 32;
+/// Sums side by side: a whole number of times 1, 2, 3 or 4 channels.
+const LANES: usize = 24;
 
 impl ArraySource {
     /// Mean and spread along the last axis of a sample, the channels of an image or the features of a row, over at most
@@ -26,7 +26,7 @@ impl ArraySource {
         let (n_channels, sample_len) = (self.shape().last().copied().unwrap_or(1), self.sample_len());
         let batch = (PIECE / sample_len).clamp(1, most.clamp(1, 1 << 20) as usize);
         let lanes = n_channels * (LANES / n_channels).max(1);
-        let bytes = 4 * batch * sample_len + lanes * Sums::LANE_BYTES + n_channels * size_of::<Moments>();
+        let bytes = 4 * batch * sample_len + lanes * size_of::<Lane>() + n_channels * size_of::<Moments>();
         let holder = ledger.holder("moments");
         let _granted = holder.try_grant(bytes as u64)?;
         let mut numbers = vec![0f32; batch * sample_len];
@@ -41,7 +41,7 @@ impl ArraySource {
             },
             start: 0,
             part,
-            prefetch: ledger.free() / 4,
+            prefetch: self.good_prefetch(batch).min(ledger.free() / 4),
             threads: 1,
         };
         let mut left = most;
@@ -59,82 +59,88 @@ impl ArraySource {
     }
 }
 
-/// Room to sum up a piece: a lane for each channel, or several. Loops over lanes that stand together become vector
-/// instructions.
+/// Room to sum up a piece: a lane for each channel, or several.
 struct Sums {
     n_channels: usize,
-    sums: Vec<f64>,
-    counts: Vec<f64>,
-    means: Vec<f64>,
-    squares: Vec<f64>,
-    min: Vec<f32>,
-    max: Vec<f32>,
+    lanes: Vec<Lane>,
+}
+
+/// Sums of distances to a number near the mean, so that their squares lose nothing.
+#[derive(Clone, Copy)]
+struct Lane {
+    near: f64,
+    count: f64,
+    sum: f64,
+    squares: f64,
+    min: f32,
+    max: f32,
+}
+
+impl Lane {
+    fn new(near: f64) -> Lane {
+        Lane {
+            near,
+            count: 0.0,
+            sum: 0.0,
+            squares: 0.0,
+            min: f32::INFINITY,
+            max: f32::NEG_INFINITY,
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, x: f32) {
+        let finite = x.is_finite();
+        let delta = if finite { f64::from(x) - self.near } else { 0.0 };
+        self.count += if finite { 1.0 } else { 0.0 };
+        self.sum += delta;
+        self.squares += delta * delta;
+        self.min = if finite && x < self.min { x } else { self.min };
+        self.max = if finite && x > self.max { x } else { self.max };
+    }
+
+    fn moments(&self) -> Moments {
+        let mean = self.sum / self.count;
+        Moments {
+            count: self.count as u64,
+            mean: self.near + mean,
+            squares: (self.squares - self.sum * mean).max(0.0),
+            min: f64::from(self.min),
+            max: f64::from(self.max),
+        }
+    }
 }
 
 impl Sums {
-    const LANE_BYTES: usize = 4 * size_of::<f64>() + 2 * size_of::<f32>();
-
-    fn new(n_channels: usize, lanes: usize) -> Sums {
-        Sums {
-            n_channels,
-            sums: vec![0.0; lanes],
-            counts: vec![0.0; lanes],
-            means: vec![0.0; lanes],
-            squares: vec![0.0; lanes],
-            min: vec![0.0; lanes],
-            max: vec![0.0; lanes],
-        }
+    fn new(n_channels: usize, n_lanes: usize) -> Sums {
+        let lanes = vec![Lane::new(0.0); n_lanes];
+        Sums { n_channels, lanes }
     }
 
     fn add(&mut self, numbers: &[f32], moments: &mut [Moments]) {
-        let lanes = self.sums.len();
-        self.sums.fill(0.0);
-        self.counts.fill(0.0);
-        self.squares.fill(0.0);
-        self.min.fill(f32::INFINITY);
-        self.max.fill(f32::NEG_INFINITY);
-        for row in numbers.chunks(lanes) {
-            let each = row.iter().zip(&mut self.sums).zip(&mut self.counts);
-            for (((x, sum), count), (min, max)) in each.zip(self.min.iter_mut().zip(&mut self.max)) {
-                let finite = x.is_finite();
-                *sum += f64::from(if finite { *x } else { 0.0 });
-                *count += if finite { 1.0 } else { 0.0 };
-                *min = min.min(if finite { *x } else { f32::INFINITY });
-                *max = max.max(if finite { *x } else { f32::NEG_INFINITY });
-            }
-        }
-        for lane in 0..lanes {
-            let channel = lane % self.n_channels;
-            let (sum, count) = (self.of(&self.sums, channel), self.of(&self.counts, channel));
-            self.means[lane] = if count > 0.0 { sum / count } else { 0.0 };
-        }
-        for row in numbers.chunks(lanes) {
-            for ((x, squares), mean) in row.iter().zip(&mut self.squares).zip(&self.means) {
-                let delta = if x.is_finite() { f64::from(*x) - mean } else { 0.0 };
-                *squares += delta * delta;
-            }
-        }
-        for (channel, moments) in moments.iter_mut().enumerate() {
-            let each = |values: &[f32], better: fn(f32, f32) -> f32, worst: f32| {
-                let values = values.iter().skip(channel).step_by(self.n_channels);
-                f64::from(values.copied().fold(worst, better))
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            let known = &moments[i % self.n_channels];
+            // Before anything is known, the first number is near enough.
+            let first = numbers
+                .get(i % self.n_channels)
+                .copied()
+                .filter(|x| x.is_finite());
+            let near = if known.count > 0 {
+                known.mean
+            } else {
+                first.unwrap_or_default().into()
             };
-            let count = self.of(&self.counts, channel) as u64;
-            if count == 0 {
-                continue;
-            }
-            moments.merge(&Moments {
-                count,
-                mean: self.means[channel],
-                squares: self.of(&self.squares, channel),
-                min: each(&self.min, f32::min, f32::INFINITY),
-                max: each(&self.max, f32::max, f32::NEG_INFINITY),
-            });
+            *lane = Lane::new(near);
         }
-    }
-
-    /// The sum over the lanes of a channel.
-    fn of(&self, values: &[f64], channel: usize) -> f64 {
-        values.iter().skip(channel).step_by(self.n_channels).sum()
+        for row in numbers.chunks(self.lanes.len()) {
+            for (lane, x) in self.lanes.iter_mut().zip(row) {
+                lane.add(*x);
+            }
+        }
+        for (i, lane) in self.lanes.iter().enumerate() {
+            if lane.count > 0.0 {
+                moments[i % self.n_channels].merge(&lane.moments());
+            }
+        }
     }
 }

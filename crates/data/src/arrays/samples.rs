@@ -263,20 +263,16 @@ impl Mapped {
         self.map.get(self.data_at..).unwrap_or_default()
     }
 
-    /// Brings a part of the values into memory.
+    /// Brings a part of the values into memory: first asks the disk for all of it, which otherwise would come page by
+    /// page, then waits for it.
     pub(crate) fn load(&self, at: usize, bytes: usize) {
-        let whole = self
-            .map
-            .advise_range(Advice::PopulateRead, self.data_at + at, bytes);
-        // Before Linux 5.14 there is no such advice: a look at each page does the same.
-        if whole.is_err() {
-            let pages = self
-                .values()
-                .get(at..at + bytes)
-                .unwrap_or_default()
-                .iter()
-                .step_by(4 << 10);
-            std::hint::black_box(pages.fold(0u8, |sum, byte| sum ^ byte));
+        let start = self.data_at + at;
+        // Advice may be refused; nothing depends on it.
+        let _ = self.map.advise_range(Advice::WillNeed, start, bytes);
+        // Before Linux 5.14 there is no advice to wait: a look at each page does the same.
+        if self.map.advise_range(Advice::PopulateRead, start, bytes).is_err() {
+            let pages = self.values().get(at..at + bytes).unwrap_or_default();
+            std::hint::black_box(pages.iter().step_by(4 << 10).fold(0u8, |sum, byte| sum ^ byte));
         }
     }
 
