@@ -18,6 +18,9 @@ pub(crate) const SHARD_BYTES: u64 = 384;
 /// Up to so many files stay open while samples are read; of more, each is opened when it is met.
 const OPEN_FILES: usize = 128;
 
+/// What the disk is asked for at once: of one request, the kernel serves no more than a device takes.
+const AHEAD: usize = 128 << 10;
+
 pub(crate) struct Samples {
     pub shards: Vec<Shard>,
     pub n_samples: u64,
@@ -267,8 +270,11 @@ impl Mapped {
     /// page, then waits for it.
     pub(crate) fn load(&self, at: usize, bytes: usize) {
         let start = self.data_at + at;
-        // Advice may be refused; nothing depends on it.
-        let _ = self.map.advise_range(Advice::WillNeed, start, bytes);
+        for ahead in (0..bytes).step_by(AHEAD) {
+            // Advice may be refused; nothing depends on it.
+            let length = AHEAD.min(bytes - ahead);
+            let _ = self.map.advise_range(Advice::WillNeed, start + ahead, length);
+        }
         // Before Linux 5.14 there is no advice to wait: a look at each page does the same.
         if self.map.advise_range(Advice::PopulateRead, start, bytes).is_err() {
             let pages = self.values().get(at..at + bytes).unwrap_or_default();

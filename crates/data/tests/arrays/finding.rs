@@ -1,11 +1,11 @@
 //! Samples, labels and tests are found by the usual names, and what is not clear is said.
 
 use tidegate_data::Error;
-use tidegate_data::arrays::{ArrayOptions, ArrayProblem, LabelsFrom, are_arrays};
+use tidegate_data::arrays::{ArrayOptions, ArrayProblem, FeedOptions, LabelsFrom, Part, are_arrays};
 use tidegate_memory::Ledger;
 
 use crate::help::{
-    Folder, ROOMY, gzip, idx, inputs, npy, npz, pixels, targets, thirds, told, without_labels,
+    Folder, ROOMY, feed, gzip, idx, in_place, inputs, npy, npz, pixels, targets, thirds, told, without_labels,
 };
 
 fn x(n: usize) -> Vec<u8> {
@@ -191,7 +191,35 @@ fn a_folder_for_each_class() {
         .map(f32::from)
         .collect();
     assert_eq!(inputs(&source), expected);
-    assert_eq!(source.class_counts(tidegate_data::arrays::Part::All), [2, 1, 2]);
+    assert_eq!(source.class_counts(Part::All), [2, 1, 2]);
+}
+
+#[test]
+fn a_file_for_each_of_many_samples() {
+    // More than may stay open at once.
+    let folder = Folder::new(&[]);
+    let all = pixels(300, 6);
+    for i in 0..300 {
+        let class = ["cats", "dogs"][i / 150];
+        let bytes = npy("<u2", &[3], &all[i * 6..i * 6 + 6]);
+        folder.write(&format!("{class}/{i:03}.npy"), &bytes);
+    }
+    let source = folder.open("").unwrap();
+    assert_eq!(source.class_counts(Part::All), [150, 150]);
+    let words = all
+        .chunks(2)
+        .map(|bytes| f32::from(u16::from_le_bytes([bytes[0], bytes[1]])));
+    let words: Vec<f32> = words.collect();
+    assert_eq!(inputs(&source), words);
+    let by_windows = FeedOptions {
+        prefetch: 1 << 20,
+        threads: 2,
+        ..in_place()
+    };
+    let seen = feed(&source, &by_windows)
+        .into_iter()
+        .flat_map(|batch| batch.inputs);
+    assert_eq!(seen.collect::<Vec<f32>>(), words);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn packed() -> Folder {
         ),
         (
             "train-labels-idx1-ubyte.gz",
-            gzip(&idx(0x08, &[N as u32], &vec![0, 1].repeat(N / 2))),
+            gzip(&idx(0x08, &[N as u32], &[0, 1].repeat(N / 2))),
         ),
         (
             "both.npz",
