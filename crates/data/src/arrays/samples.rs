@@ -18,6 +18,10 @@ pub(crate) const SHARD_BYTES: u64 = 384;
 /// Up to so many files stay open while samples are read; of more, each is opened when it is met.
 const OPEN_FILES: usize = 128;
 
+/// Read at once: as long as a request is under way, what it reads is in the page cache.
+pub(crate) const PIECE: usize = 1 << 20;
+/// Maps are dropped by whole pages.
+const PAGE: u64 = 4 << 10;
 /// What the disk is asked for at once: of one request, the kernel serves no more than a device takes.
 const AHEAD: usize = 128 << 10;
 
@@ -224,10 +228,14 @@ impl Reader<'_> {
                     &opened
                 }
             };
-            if !places.fill_at(now, data_at + here * sample_bytes)? {
-                return Err(Error::Changed {
-                    path: input.path().into(),
-                });
+            let mut from = data_at + here * sample_bytes;
+            for piece in now.chunks_mut(PIECE) {
+                if !places.fill_at(piece, from)? {
+                    return Err(Error::Changed {
+                        path: input.path().into(),
+                    });
+                }
+                from += piece.len() as u64;
             }
             if shard.is_turned() {
                 swap_bytes(now, shard.header.holds.bytes());
@@ -290,7 +298,12 @@ impl Mapped {
             self.map
                 .unchecked_advise_range(UncheckedAdvice::DontNeed, start, bytes)
         };
-        let start = self.start + start as u64;
-        drop_range(&self.file, start, start + bytes as u64);
+        // Pages that reach beyond are dropped whole, or those at both ends would stay for good.
+        let (start, page) = (self.start + start as u64, PAGE);
+        drop_range(
+            &self.file,
+            start / page * page,
+            (start + bytes as u64).next_multiple_of(page),
+        );
     }
 }

@@ -13,6 +13,10 @@ use tidegate_memory::Ledger;
 
 use crate::help::{Folder, npy, thirds};
 
+/// What an array of 256 MB is read in.
+const BUDGET: u64 = 36 << 20;
+/// The program itself, and the buffer that a batch is written to.
+const BASE: u64 = 4 << 20;
 const N: usize = 250_000;
 const SIDE: usize = 32;
 
@@ -29,14 +33,14 @@ fn write_large(folder: &Path) {
     fs::write(folder.join("y.npy"), npy("<i4", &[N], &thirds(N))).unwrap();
 }
 
-/// An epoch in windows, an epoch of what is held out, moments: all in `budget`. Returns the peak of the ledger.
-fn work(folder: &Path, budget: u64, map: bool) -> u64 {
-    let ledger = Ledger::new(budget);
+/// An epoch in windows, an epoch of what is held out, moments: all in the budget.
+fn work(folder: &Path, map: bool) {
+    let ledger = Ledger::new(BUDGET);
     let mut source = ArraySource::open(&folder.join("x.npy"), &ArrayOptions::default(), &ledger).unwrap();
     let kept = source
         .keep(
             &Keep {
-                memory: budget / 2,
+                memory: BUDGET / 2,
                 folder: None,
                 map,
             },
@@ -79,7 +83,6 @@ fn work(folder: &Path, budget: u64, map: bool) -> u64 {
         .unwrap();
     drop(source);
     assert_eq!(ledger.used(), 0);
-    ledger.peak()
 }
 
 #[test]
@@ -87,8 +90,7 @@ fn an_array_larger_than_the_budget_is_streamed() {
     let folder = tempfile::tempdir().unwrap();
     write_large(folder.path());
     for map in [false, true] {
-        let peak = work(folder.path(), 48 << 20, map);
-        assert!(peak < 40 << 20, "{peak}");
+        work(folder.path(), map);
     }
 }
 
@@ -139,7 +141,7 @@ fn as_a_child() {
         return;
     };
     let map = std::env::var_os("TIDEGATE_TEST_MAPPED").is_some();
-    work(Path::new(&folder), 48 << 20, map);
+    work(Path::new(&folder), map);
 }
 
 /// A cgroup of our own, the file that tells its peak, and the one that sets its limit.
@@ -182,9 +184,8 @@ fn the_kernel_counts_no_more_than_was_granted() {
             eprintln!("skipped: no cgroup can be made here");
             return;
         };
-        // The budget, the buffer of the test, and the program itself.
-        let limit: u64 = (48 << 20) + (16 << 20);
-        fs::write(group.0.join(group.2), limit.to_string()).unwrap();
+        // Twice as much as there should be beside the budget: what would be taken has room to show.
+        fs::write(group.0.join(group.2), (BUDGET + 2 * BASE).to_string()).unwrap();
         let mut child = Command::new("sh");
         child
             .args(["-c", "echo $$ > \"$0\" && exec \"$1\" --exact memory::as_a_child"])
@@ -207,7 +208,7 @@ fn the_kernel_counts_no_more_than_was_granted() {
             .unwrap();
         println!("peak {:.1} MB, mapped: {map}", peak as f64 / 1e6);
         assert!(
-            peak < 56 << 20,
+            peak < BUDGET + BASE,
             "{peak} bytes for an array of 256 MB, mapped: {map}"
         );
     }
