@@ -159,7 +159,8 @@ impl ArraySource {
             n_slots: n_slots as usize,
             threads: options.threads,
             batch,
-            grant,
+            // Nobody is to wait for it, least of all who takes the batches.
+            grant: grant.pin(),
         };
         match needs.way {
             Way::Held => feed.held(take),

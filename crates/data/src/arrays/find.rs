@@ -1,5 +1,6 @@
 //! From what a person names to arrays of samples and of labels: a file, an archive, a folder.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -100,7 +101,7 @@ impl Finding<'_> {
     fn file(&mut self, path: &Path) -> Result<Found> {
         let name = file_name(path);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut beside = self.list(folder.unwrap_or(Path::new(".")))?.files;
+        let mut beside = self.list(folder.unwrap_or(Path::new(".")), Some(&name))?.files;
         if !beside.iter().any(|array| array.name == name) {
             beside.push(Named {
                 name: name.clone(),
@@ -133,13 +134,7 @@ impl Finding<'_> {
     }
 
     fn folder(&mut self, path: &Path) -> Result<Found> {
-        let Listed { mut files, folders } = self.list(path)?;
-        // A file that was unpacked stands beside its compressed original: they are one array.
-        let names: Vec<String> = files.iter().map(|array| array.name.clone()).collect();
-        files.retain(|array| {
-            let plain = array.name.strip_suffix(".gz");
-            plain.is_none_or(|plain| !names.iter().any(|name| name == plain))
-        });
+        let Listed { files, folders } = self.list(path, None)?;
         if let [
             Named {
                 at: At::File(only), ..
@@ -174,7 +169,7 @@ impl Finding<'_> {
         }
         let (mut samples, mut classes, mut of) = (Vec::new(), Vec::new(), Vec::new());
         for folder in folders {
-            let Listed { files, folders } = self.list(&folder)?;
+            let Listed { files, folders } = self.list(&folder, None)?;
             if let Some(inner) = folders.into_iter().next() {
                 return Err(Error::NestedFolder { path: folder, inner });
             }
@@ -305,8 +300,8 @@ impl Finding<'_> {
         Input::open(&beside.unwrap_or_else(|| name.into()))
     }
 
-    /// The arrays and folders in a folder, in the order of their names.
-    fn list(&mut self, path: &Path) -> Result<Listed> {
+    /// The arrays and folders in a folder, in the order of their names; the file that was `named` among them.
+    fn list(&mut self, path: &Path, named: Option<&str>) -> Result<Listed> {
         let unreadable = |source| Error::Unreadable {
             path: path.into(),
             source,
@@ -333,6 +328,12 @@ impl Finding<'_> {
                 });
             }
         }
+        // A file that was unpacked stands beside its compressed original: they are one array.
+        let names: HashSet<String> = listed.files.iter().map(|array| array.name.clone()).collect();
+        listed.files.retain(|array| {
+            let plain = array.name.strip_suffix(".gz");
+            Some(array.name.as_str()) == named || plain.is_none_or(|plain| !names.contains(plain))
+        });
         listed.files.sort_by(|a, b| a.name.cmp(&b.name));
         listed.folders.sort();
         Ok(listed)
@@ -366,5 +367,6 @@ fn is_hidden(path: &Path) -> bool {
 
 fn is_zip(input: &Input) -> Result<bool> {
     let mut mark = [0; 4];
-    Ok(input.places()?.fill_at(&mut mark, 0)? && mark == *b"PK\x03\x04")
+    // An archive of nothing begins with its end.
+    Ok(input.places()?.fill_at(&mut mark, 0)? && [*b"PK\x03\x04", *b"PK\x05\x06"].contains(&mark))
 }

@@ -210,7 +210,7 @@ impl Among<'_> {
         let mut rests: Vec<&Vec<String>> = found.iter().map(|place| &self.read[*place].rest).collect();
         rests.sort();
         let distinct = rests.windows(2).all(|pair| pair[0] != pair[1]);
-        let shared = self.asked.sharing || !self.asked.labelled || self.asked.labels.is_none();
+        let shared = self.asked.sharing || (self.asked.labelled && self.asked.labels.is_none());
         match distinct && shared {
             true => Ok(found),
             false => Err(Unpaired::UnclearSamples),
@@ -404,6 +404,11 @@ mod tests {
         check(&["x"], Unpaired::NoLabels);
         check(&["x", "y", "labels"], Unpaired::UnclearLabels);
         check(&["arr_0", "arr_1"], Unpaired::NoLabels);
+        let alone = Asked {
+            labelled: false,
+            ..FREELY
+        };
+        assert_eq!(find(&["arr_0", "arr_1"], alone), Err(Unpaired::UnclearSamples));
         check(&["y"], Unpaired::NoLabels);
     }
 }

@@ -18,7 +18,7 @@ pub enum ArrayProblem {
         format: &'static str,
         what: String,
     },
-    #[error("{}: holds {found}, which is no number", path.display())]
+    #[error("{}: holds {found}, not numbers", path.display())]
     Element {
         path: PathBuf,
         /// The type, as NumPy writes it: `<c8`.

@@ -18,6 +18,13 @@ pub(crate) const SHARD_BYTES: u64 = 384;
 /// Up to so many files stay open while samples are read; of more, each is opened when it is met.
 const OPEN_FILES: usize = 128;
 
+/// Read at once: as long as a request is under way, what it reads is in the page cache.
+pub(crate) const PIECE: usize = 1 << 20;
+/// Maps are dropped by whole pages.
+const PAGE: u64 = 4 << 10;
+/// What the disk is asked for at once: of one request, the kernel serves no more than a device takes.
+const AHEAD: usize = 128 << 10;
+
 pub(crate) struct Samples {
     pub shards: Vec<Shard>,
     pub n_samples: u64,
@@ -221,10 +228,14 @@ impl Reader<'_> {
                     &opened
                 }
             };
-            if !places.fill_at(now, data_at + here * sample_bytes)? {
-                return Err(Error::Changed {
-                    path: input.path().into(),
-                });
+            let mut from = data_at + here * sample_bytes;
+            for piece in now.chunks_mut(PIECE) {
+                if !places.fill_at(piece, from)? {
+                    return Err(Error::Changed {
+                        path: input.path().into(),
+                    });
+                }
+                from += piece.len() as u64;
             }
             if shard.is_turned() {
                 swap_bytes(now, shard.header.holds.bytes());
@@ -263,20 +274,19 @@ impl Mapped {
         self.map.get(self.data_at..).unwrap_or_default()
     }
 
-    /// Brings a part of the values into memory.
+    /// Brings a part of the values into memory: first asks the disk for all of it, which otherwise would come page by
+    /// page, then waits for it.
     pub(crate) fn load(&self, at: usize, bytes: usize) {
-        let whole = self
-            .map
-            .advise_range(Advice::PopulateRead, self.data_at + at, bytes);
-        // Before Linux 5.14 there is no such advice: a look at each page does the same.
-        if whole.is_err() {
-            let pages = self
-                .values()
-                .get(at..at + bytes)
-                .unwrap_or_default()
-                .iter()
-                .step_by(4 << 10);
-            std::hint::black_box(pages.fold(0u8, |sum, byte| sum ^ byte));
+        let start = self.data_at + at;
+        for ahead in (0..bytes).step_by(AHEAD) {
+            // Advice may be refused; nothing depends on it.
+            let length = AHEAD.min(bytes - ahead);
+            let _ = self.map.advise_range(Advice::WillNeed, start + ahead, length);
+        }
+        // Before Linux 5.14 there is no advice to wait: a look at each page does the same.
+        if self.map.advise_range(Advice::PopulateRead, start, bytes).is_err() {
+            let pages = self.values().get(at..at + bytes).unwrap_or_default();
+            std::hint::black_box(pages.iter().step_by(4 << 10).fold(0u8, |sum, byte| sum ^ byte));
         }
     }
 
@@ -288,7 +298,12 @@ impl Mapped {
             self.map
                 .unchecked_advise_range(UncheckedAdvice::DontNeed, start, bytes)
         };
-        let start = self.start + start as u64;
-        drop_range(&self.file, start, start + bytes as u64);
+        // Pages that reach beyond are dropped whole, or those at both ends would stay for good.
+        let (start, page) = (self.start + start as u64, PAGE);
+        drop_range(
+            &self.file,
+            start / page * page,
+            (start + bytes as u64).next_multiple_of(page),
+        );
     }
 }

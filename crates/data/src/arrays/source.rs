@@ -139,7 +139,7 @@ impl ArraySource {
             LabelsAt::Folders { classes, of } => (Vec::new(), Some((classes, of))),
         };
         let single = set.single.unwrap_or_else(|| are_single(&arrays, &answers));
-        let samples = Samples::join(arrays, single, listed)?;
+        let samples = Samples::join(arrays, single, listed.pin())?;
         let labelled = match folders {
             Some((classes, of)) => {
                 let labelled = Labelled::of_folders(classes, of.into_iter(), path, options, ledger);

@@ -13,13 +13,11 @@ use twox_hash::XxHash3_64;
 
 use super::element::swap_bytes;
 use super::problem::ArrayProblem;
-use super::samples::Shard;
+use super::samples::{PIECE, Shard};
 use crate::input::Text;
 use crate::pack::{WRITE_BEHIND_BYTES, WriteBehind};
 use crate::{Input, Result};
 
-/// Read and written at once; a multiple of every width of a number.
-const PIECE: usize = 1 << 20;
 /// What unpacking into a file takes beside the decompressor: a piece, and what is on its way to the disk.
 pub(crate) const UNPACK_BYTES: u64 = PIECE as u64 + WRITE_BEHIND_BYTES;
 
@@ -37,6 +35,7 @@ fn each_piece(
     let mut text = shard.input.text(holder)?;
     text.skip(shard.header.data_at)?;
     let (bytes, mut left) = (shard.header.data_bytes(), shard.header.data_bytes());
+    // A piece holds a whole number of values, whatever their width.
     while left > 0 {
         let step = left.min(piece.len() as u64) as usize;
         let filled = text.fill(&mut piece[..step])?;
@@ -57,10 +56,13 @@ fn each_piece(
 pub(crate) fn into_memory(shard: &Shard, holder: &Holder, into: &mut [u8]) -> Result<()> {
     let mut text = shard.input.text(holder)?;
     text.skip(shard.header.data_at)?;
-    let filled = text.fill(into)?;
-    if filled < into.len() {
-        let found = shard.header.data_at + filled as u64;
-        return Err(shard.header.truncated(&shard.input, found).into());
+    let mut found = shard.header.data_at;
+    for piece in into.chunks_mut(PIECE) {
+        let filled = text.fill(piece)?;
+        found += filled as u64;
+        if filled < piece.len() {
+            return Err(shard.header.truncated(&shard.input, found).into());
+        }
     }
     if shard.header.big_endian {
         swap_bytes(into, shard.header.holds.bytes());

@@ -1,5 +1,6 @@
 //! Arrays as their users meet them: every format, every way to keep them, the same samples in the same order.
 
+mod allocations;
 mod attacks;
 mod errors;
 mod feeds;
