@@ -5,17 +5,20 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_data::csv::DialectOptions;
 use tidegate_data::filter::SampleSize;
+use tidegate_data::target::Task;
 use tidegate_data::{Condition, Features, SourceOptions, TableOptions};
 use tidegate_memory::Amount;
+use tidegate_train::network::Loss;
 
 use crate::{Error, Result};
 
+mod arrays;
+mod check;
 mod parts;
+mod words;
 
 pub use parts::{ClassWeights, DataPart, Growth, ModelKind, ModelPart, TrainPart};
-
-/// Deeper trees than this take more memory for their nodes than any data is worth.
-const MOST_DEPTH: u32 = 16;
+pub use words::{ScheduleChoice, Worded};
 
 /// A training job, as `job.toml` holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,132 +66,81 @@ impl Job {
             path: path.into(),
             what: one_line(&error, &text),
         })?;
-        for data in &mut job.data.paths {
-            if let (true, Some(folder)) = (data.is_relative() && !is_url(data), path.parent()) {
-                *data = folder.join(&data);
+        for named in job.paths_mut() {
+            if let (true, Some(folder)) = (named.is_relative() && !is_url(named), path.parent()) {
+                *named = folder.join(&named);
             }
         }
+        if job.model.kind == ModelKind::Auto && !job.model.layers.is_empty() {
+            job.model.kind = ModelKind::Network;
+        }
         Ok(job)
+    }
+
+    /// Every file and folder that the job names.
+    pub(crate) fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let others = self.data.validation.iter_mut().chain(&mut self.model.weights);
+        self.data.paths.iter_mut().chain(others)
     }
 
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a job is plain data")
     }
 
-    /// Refuses what can be seen to be wrong without looking at the data's contents.
-    pub fn check(&self) -> Result<()> {
-        let usage = |what: String, hint: &str| {
-            Err(Error::Usage {
-                what,
-                hint: hint.into(),
-            })
+    /// Whether the data are arrays; otherwise they are a table.
+    pub fn has_arrays(&self) -> bool {
+        !self.data.paths.is_empty() && self.data.paths.iter().all(|path| arrays::are_arrays(path))
+    }
+
+    /// Whether a network is trained: asked for by its kind, or by arrays.
+    pub fn is_network(&self) -> bool {
+        self.model.kind.is_network() || (self.model.kind == ModelKind::Auto && self.has_arrays())
+    }
+
+    /// What a network makes small: what was asked for, or what is usual for the task. Two classes that are smoothed or
+    /// weighed are told apart by cross-entropy, with an output for each. Balanced weights are for the caller to fill in.
+    pub fn loss(&self, task: Task) -> Result<Loss> {
+        let weighed = self.train.smoothing.is_some() || self.model.class_weights.is_some();
+        let cross_entropy = || Loss::CrossEntropy {
+            smoothing: 0.0,
+            class_weights: Vec::new(),
         };
-        let (data, model, train) = (&self.data, &self.model, &self.train);
-        if !(0.0..1.0).contains(&data.holdout) {
-            return usage(
-                format!("--holdout {} is not a share of the rows", data.holdout),
-                "0 holds out nothing, 0.1 every tenth row",
-            );
-        }
-        for (name, value, default) in [("l1", model.l1, 0), ("l2", model.l2, 1)] {
-            if !(value.is_finite() && value >= 0.0) {
-                let hint = format!("give 0 or more; {default} is the default");
-                return usage(format!("--{name} {value} is not a penalty"), &hint);
+        let mut loss = self.train.loss.clone().unwrap_or_else(|| match task {
+            Task::Multiclass => cross_entropy(),
+            Task::Binary if weighed => cross_entropy(),
+            Task::Binary => Loss::Binary,
+            Task::Regression => Loss::Mse,
+        });
+        let word = loss_word(&loss);
+        let usage = |what: String, hint: &str| Error::Usage {
+            what,
+            hint: hint.into(),
+        };
+        match (task, &loss) {
+            (Task::Binary | Task::Multiclass, Loss::CrossEntropy { .. }) | (Task::Binary, Loss::Binary) => (),
+            (Task::Regression, Loss::Mse | Loss::Mae | Loss::Huber { .. }) => (),
+            (Task::Binary, _) => {
+                let what = format!("--loss {word} is not for one of two values");
+                return Err(usage(what, "give binary or cross_entropy, or leave it out"));
+            }
+            (Task::Multiclass, _) => {
+                let what = format!("--loss {word} is not for one of several values");
+                return Err(usage(what, "give cross_entropy, or leave it out"));
+            }
+            (Task::Regression, _) => {
+                let what = format!("--loss {word} is for classes, not for numbers");
+                return Err(usage(what, "give mse, mae or huber, or leave it out"));
             }
         }
-        for (name, value) in [
-            ("row-sample", model.row_sample),
-            ("column-sample", model.column_sample),
-        ] {
-            if !(value > 0.0 && value <= 1.0) {
-                return usage(
-                    format!("--{name} {value} is not a share"),
-                    "give more than 0, at most 1",
-                );
+        match (&mut loss, self.train.smoothing) {
+            (Loss::CrossEntropy { smoothing, .. }, Some(asked)) => *smoothing = asked as f32,
+            (_, Some(_)) => {
+                let what = format!("--smoothing is of cross-entropy, and the loss is {word}");
+                return Err(usage(what, "leave it out, or give --loss cross_entropy"));
             }
+            (_, None) => (),
         }
-        if !(model.learning_rate > 0.0 && model.learning_rate <= 10.0) {
-            return usage(
-                format!("--learning-rate {} would not learn", model.learning_rate),
-                "give more than 0; 0.1 is the default",
-            );
-        }
-        if !(model.min_child_weight.is_finite() && model.min_child_weight >= 0.0) {
-            return usage(
-                format!("--min-child-weight {} is not a weight", model.min_child_weight),
-                "give 0 or more; 1 is the default",
-            );
-        }
-        if model.trees == 0 || model.depth == 0 || model.leaves.is_some_and(|leaves| leaves < 2) {
-            return usage(
-                "a forest needs a tree, a tree a split".into(),
-                "give --trees and --depth of 1 or more, --leaves of 2 or more",
-            );
-        }
-        if model.depth > MOST_DEPTH {
-            return usage(
-                format!("--depth {} is more than trees may have", model.depth),
-                "give 16 at the most; --leaves bounds a tree without bounding its depth",
-            );
-        }
-        if train.epochs == 0 {
-            return usage("--epochs 0 would learn nothing".into(), "give 1 or more");
-        }
-        if train.threads == Some(0) {
-            return usage(
-                "--threads 0 would do nothing".into(),
-                "give 1 or more, or leave it out",
-            );
-        }
-        if train.patience == Some(0) {
-            return usage(
-                "--patience 0 would end at once".into(),
-                "give 1 or more, or leave it out",
-            );
-        }
-        if train.patience.is_some() && data.holdout == 0.0 && train.folds.is_none() {
-            return usage(
-                "--patience needs rows to judge by".into(),
-                "hold some out: --holdout 0.1",
-            );
-        }
-        if train.folds.is_some_and(|folds| !(2..=100).contains(&folds)) {
-            return usage(
-                "--folds is not a number of folds".into(),
-                "give 2 to 100; 5 is usual",
-            );
-        }
-        if data
-            .sample
-            .is_some_and(|sample| !(sample.is_finite() && sample > 0.0))
-        {
-            return usage(
-                "--sample is neither a number of rows nor a share".into(),
-                "give 100000 for so many rows, 0.1 for a tenth of them",
-            );
-        }
-        if data.paths.is_empty() {
-            return usage(
-                "there is no data to read".into(),
-                "name a file, a folder or a pattern",
-            );
-        }
-        for (column, options) in &self.features {
-            if let Err(wrong) = options.check(column) {
-                return usage(wrong.to_string(), &wrong.hint);
-            }
-        }
-        self.source_options()?;
-        self.table_options()?;
-        for path in &data.paths {
-            check_path(path)?;
-            let pattern = path.to_string_lossy().contains(['*', '?', '[']);
-            // Folders, patterns and databases are looked into by the worker.
-            if !is_url(path) && !path.is_dir() && (!pattern || path.exists()) {
-                tidegate_data::Input::open(path)?;
-            }
-        }
-        Ok(())
+        Ok(loss)
     }
 
     /// How the source is read.
@@ -224,6 +176,17 @@ impl Job {
     /// Threads to use: what was asked, or one for each core.
     pub fn threads(&self) -> usize {
         self.train.threads.unwrap_or_else(crate::worker::default_threads)
+    }
+}
+
+/// What a loss is called, whatever its settings.
+fn loss_word(loss: &Loss) -> &'static str {
+    match loss {
+        Loss::CrossEntropy { .. } => "cross_entropy",
+        Loss::Binary => "binary",
+        Loss::Mse => "mse",
+        Loss::Mae => "mae",
+        Loss::Huber { .. } => "huber",
     }
 }
 
@@ -297,42 +260,4 @@ fn one_line(error: &toml::de::Error, text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_comes_back_from_its_file() {
-        let mut job = Job::new(vec!["/data/flights.csv".into()], "delayed");
-        job.memory = Some("1GB".parse().unwrap());
-        job.data.quote = Some("none".into());
-        job.model.task = Some(tidegate_data::target::Task::Binary);
-        let read: Job = toml::from_str(&job.to_toml()).unwrap();
-        assert_eq!(read, job);
-    }
-
-    #[test]
-    fn a_short_job_file_is_filled_in() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("job.toml");
-        std::fs::write(
-            &path,
-            "memory = \"1GB\"\n[data]\npath = \"a.csv\"\ntarget = \"y\"\n",
-        )
-        .unwrap();
-        let job = Job::read(&path).unwrap();
-        assert_eq!(job.data.paths, [folder.path().join("a.csv")]);
-        assert_eq!((job.train.epochs, job.model.kind), (5, ModelKind::Auto));
-    }
-
-    #[test]
-    fn an_unknown_key_is_refused_with_its_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("job.toml");
-        std::fs::write(&path, "[data]\npath = \"a.csv\"\ntarget = \"y\"\nbatch = 3\n").unwrap();
-        let error = Job::read(&path).unwrap_err();
-        assert!(
-            error.to_string().contains("line 4: unknown field `batch`"),
-            "{error}"
-        );
-    }
-}
+mod tests;

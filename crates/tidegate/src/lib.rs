@@ -21,7 +21,7 @@ pub use demo::{DemoOptions, Proof, Step, demo};
 pub use doctor::{Diagnosis, DiskSpeed, diagnose};
 pub use error::{Error, Result};
 pub use explain::{ColumnImportance, EncodedImportance, Explained, Importance, explain, explain_model};
-pub use job::{ClassWeights, DataPart, Growth, Job, ModelKind, ModelPart, TrainPart};
+pub use job::{ClassWeights, DataPart, Growth, Job, ModelKind, ModelPart, ScheduleChoice, TrainPart, Worded};
 pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, prune_packs};
 pub use predict::{BrokenColumn, Names, OutputFormat, PredictJob, Predicted, predict};
 pub use run::{Command, Ran, run};

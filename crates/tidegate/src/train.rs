@@ -57,7 +57,7 @@ fn start(
     let budget = resolve(&session.host, job.memory)?;
     let mut job = job.clone();
     // A run is told from anywhere, so its data is named from the root.
-    for path in &mut job.data.paths {
+    for path in job.paths_mut() {
         if !is_url(path) {
             *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
         }
@@ -68,7 +68,7 @@ fn start(
         name: job.name.clone(),
         model: Some(job.model.kind.as_str().into()),
         data: Some(job.data.name()),
-        target: Some(job.data.target.clone()),
+        target: Some(job.data.target.clone()).filter(|target| !target.is_empty()),
         budget_bytes: Some(budget.bytes),
         bound: Some(budget.bound.name.clone()),
         command: std::env::args_os()

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tidegate::{ClassWeights, Error, Growth, Job, ModelKind, Result, Trained, train};
+use tidegate::{ClassWeights, Error, Growth, Job, ModelKind, Result, ScheduleChoice, Trained, Worded, train};
 use tidegate_data::Source;
 use tidegate_data::target::Task;
 use tidegate_memory::{Budget, Ledger};
 use tidegate_train::Metric;
+use tidegate_train::network::{Loss, Rule};
 use tidegate_watch::Update;
 
 use super::reporter::Reporter;
@@ -16,10 +18,10 @@ use super::{CsvArguments, MemoryArguments, open, print_json, say};
 
 #[derive(Args)]
 pub(super) struct TrainArguments {
-    /// Files, folders or patterns ('flights/*.csv'), a database, or a job file (.toml)
+    /// Files, folders or patterns ('flights/*.csv'), a database, arrays (.npy, .npz, IDX), or a job file (.toml)
     #[arg(required = true)]
     data: Vec<PathBuf>,
-    /// The column to predict
+    /// The column to predict; of arrays, the labels, if they are not found beside the samples
     #[arg(long, value_name = "COLUMN")]
     target: Option<String>,
     #[command(flatten)]
@@ -45,21 +47,23 @@ pub(super) struct TrainArguments {
     /// End when the rows held out have seen so many epochs or trees without a better score
     #[arg(long, value_name = "N")]
     patience: Option<u32>,
-    #[command(flatten)]
-    fitting: ModelArguments,
-    #[command(flatten)]
-    rows: RowArguments,
-    /// Decides which rows are held out [default: 7]
+    /// Decides which rows are held out, and what a network starts from [default: 7]
     #[arg(long)]
     seed: Option<u64>,
     /// Threads; the result does not depend on it [default: one for each core]
     #[arg(long)]
     threads: Option<usize>,
-    #[command(flatten)]
-    csv: CsvArguments,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    fitting: ModelArguments,
+    #[command(flatten)]
+    network: NetworkArguments,
+    #[command(flatten)]
+    rows: RowArguments,
+    #[command(flatten)]
+    csv: CsvArguments,
 }
 
 /// How a model is fitted.
@@ -84,7 +88,8 @@ struct ModelArguments {
     /// Which leaves are split next: all of a level, or the one that gains most [default: depth]
     #[arg(long, value_enum)]
     growth: Option<GrowthChoice>,
-    /// How much of a tree's advice is taken [default: 0.1]
+    /// How much of a tree's advice is taken, or how far a network goes at a step [default: 0.1 for trees, 0.001 for
+    /// networks]
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     learning_rate: Option<f64>,
     /// The least curvature of the loss in a leaf [default: 1]
@@ -99,6 +104,53 @@ struct ModelArguments {
     /// Make every class count as much as any other
     #[arg(long, value_enum, value_name = "HOW")]
     class_weights: Option<WeightChoice>,
+}
+
+/// How a network is fitted.
+#[derive(Args)]
+#[command(next_help_heading = "Networks")]
+struct NetworkArguments {
+    /// Start from the weights in this safetensors file
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+    /// Layers whose name is or begins with this stay as they are; may be repeated
+    #[arg(long, value_name = "NAME")]
+    freeze: Vec<String>,
+    /// Samples at a time [default: 64]
+    #[arg(long, value_name = "SAMPLES")]
+    batch: Option<usize>,
+    /// Batches whose gradients are summed before a step [default: 1]
+    #[arg(long, value_name = "BATCHES")]
+    accumulate: Option<usize>,
+    /// How weights follow their gradients [default: adam]
+    #[arg(long, value_name = "WORD", value_parser = words::<Rule>())]
+    optimizer: Option<Rule>,
+    /// How much of its last way a weight goes on, for sgd and rmsprop [default: 0]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    momentum: Option<f32>,
+    /// How much weights shrink at every step [default: 0.01 for adamw, 0 for others]
+    #[arg(long, value_name = "DECAY", allow_negative_numbers = true)]
+    weight_decay: Option<f32>,
+    /// The course of the learning rate; step takes a tenth after every third of the epochs [default: constant]
+    #[arg(long, value_name = "WORD", value_parser = words::<ScheduleChoice>())]
+    schedule: Option<ScheduleChoice>,
+    /// Epochs during which the learning rate rises from nothing, before its schedule [default: 0]
+    #[arg(long, value_name = "EPOCHS", allow_negative_numbers = true)]
+    warm_up: Option<f64>,
+    /// The norm beyond which gradients are made smaller
+    #[arg(long, value_name = "NORM", allow_negative_numbers = true)]
+    clip: Option<f64>,
+    /// What is made small [default: by the task]
+    #[arg(long, value_name = "WORD", value_parser = words::<Loss>())]
+    loss: Option<Loss>,
+    /// The share of a target that cross-entropy gives to all classes evenly [default: 0]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    smoothing: Option<f64>,
+}
+
+/// Takes the words that a job knows, and what they stand for.
+fn words<T: Worded + Clone + Send + Sync + 'static>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::WORDS).try_map(|word| T::named(&word))
 }
 
 /// Which rows and columns are used.
@@ -123,6 +175,15 @@ struct RowArguments {
     /// Read and encode the data again in every epoch, instead of keeping encoded rows on disk
     #[arg(long)]
     no_pack: bool,
+    /// Judge by the samples in this file or folder, instead of holding some out
+    #[arg(long, value_name = "PATH", conflicts_with = "holdout")]
+    validation: Option<PathBuf>,
+    /// Which array of an archive or a folder holds the samples
+    #[arg(long, value_name = "NAME")]
+    samples: Option<String>,
+    /// Map plain arrays instead of reading them
+    #[arg(long)]
+    map: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -137,6 +198,11 @@ enum ModelChoice {
     Auto,
     Linear,
     Boost,
+    Mlp,
+    Cnn,
+    Resnet18,
+    Mobilenet,
+    Network,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -154,24 +220,16 @@ impl TrainArguments {
     /// The job that the arguments describe; an option overrides what a job file says.
     fn job(&self) -> Result<Job> {
         let is_job = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
-        let job_file = self
-            .data
-            .first()
-            .filter(|path| is_job(path) && self.data.len() == 1);
-        let is_job = job_file.is_some();
-        let mut job = match (&self.target, job_file) {
-            (_, Some(file)) => Job::read(file)?,
-            (Some(target), None) => Job::new(self.data.clone(), target),
-            (None, None) => return Err(self.no_target()),
+        let mut job = match self.data.as_slice() {
+            [file] if is_job(file) => Job::read(file)?,
+            data => Job::new(data.to_vec(), ""),
         };
-        if let (Some(target), true) = (&self.target, is_job) {
-            job.data.target.clone_from(target);
-        }
         fn set<T>(place: &mut T, value: Option<T>) {
             if let Some(value) = value {
                 *place = value;
             }
         }
+        set(&mut job.data.target, self.target.clone());
         job.memory = self.memory.memory.or(job.memory);
         job.name = self.name.clone().or(job.name);
         job.model.task = self
@@ -186,6 +244,11 @@ impl TrainArguments {
             ModelChoice::Auto => ModelKind::Auto,
             ModelChoice::Linear => ModelKind::Linear,
             ModelChoice::Boost => ModelKind::Boost,
+            ModelChoice::Mlp => ModelKind::Mlp,
+            ModelChoice::Cnn => ModelKind::Cnn,
+            ModelChoice::Resnet18 => ModelKind::Resnet18,
+            ModelChoice::Mobilenet => ModelKind::Mobilenet,
+            ModelChoice::Network => ModelKind::Network,
         });
         let growth = self.fitting.growth.map(|growth| match growth {
             GrowthChoice::Depth => Growth::Depth,
@@ -198,10 +261,10 @@ impl TrainArguments {
         set(&mut model.trees, fitting.trees);
         set(&mut model.depth, fitting.depth);
         set(&mut model.growth, growth);
-        set(&mut model.learning_rate, fitting.learning_rate);
         set(&mut model.min_child_weight, fitting.min_child_weight);
         set(&mut model.row_sample, fitting.row_sample);
         set(&mut model.column_sample, fitting.column_sample);
+        model.learning_rate = fitting.learning_rate.or(model.learning_rate);
         model.leaves = fitting.leaves.or(model.leaves);
         if let Some(WeightChoice::Balanced) = fitting.class_weights {
             model.class_weights = Some(ClassWeights::Balanced);
@@ -215,6 +278,9 @@ impl TrainArguments {
         job.data.sample = rows.sample.or(job.data.sample);
         job.data.columns.extend(rows.columns.iter().cloned());
         job.data.ignore.extend(rows.ignore.iter().cloned());
+        job.data.validation = rows.validation.clone().or(job.data.validation);
+        job.data.samples = rows.samples.clone().or(job.data.samples);
+        job.data.map |= rows.map;
         set(&mut job.train.epochs, self.epochs);
         set(&mut job.train.seed, self.seed);
         job.train.threads = self.threads.or(job.train.threads);
@@ -224,28 +290,66 @@ impl TrainArguments {
         job.data.header = self.csv.header().or(job.data.header);
         job.data.missing.extend(self.csv.missing.iter().cloned());
         set(&mut job.data.bad_rows, self.csv.bad_rows.map(Into::into));
-        Ok(job)
+        self.network.apply(&mut job)?;
+        match job.data.target.is_empty() && !job.has_arrays() {
+            true => Err(no_target(&job)),
+            false => Ok(job),
+        }
     }
+}
 
-    /// Asks for the target, with the columns to choose from.
-    fn no_target(&self) -> Error {
-        let ledger = Ledger::new(64_000_000);
-        let options = Job::new(self.data.clone(), "").source_options();
-        let source = options.and_then(|options| Ok(Source::open(&self.data, &options, &[], &ledger)?));
-        match source {
-            Err(error) => error,
-            Ok(source) => {
-                let columns = source.columns();
-                let names: Vec<&str> = columns
-                    .iter()
-                    .take(20)
-                    .map(|column| column.name.as_str())
-                    .collect();
-                let more = if columns.len() > names.len() { ", …" } else { "" };
-                Error::Usage {
-                    what: "which column is to be predicted?".into(),
-                    hint: format!("say --target COLUMN; the columns are {}{more}", names.join(", ")),
+impl NetworkArguments {
+    /// Overrides what the job says of a network.
+    fn apply(&self, job: &mut Job) -> Result<()> {
+        let (model, train) = (&mut job.model, &mut job.train);
+        model.weights = self.weights.clone().or(model.weights.take());
+        model.freeze.extend(self.freeze.iter().cloned());
+        train.batch = self.batch.unwrap_or(train.batch);
+        train.accumulate = self.accumulate.unwrap_or(train.accumulate);
+        train.optimizer = self.optimizer.unwrap_or(train.optimizer);
+        if let Some(asked) = self.momentum {
+            match &mut train.optimizer {
+                Rule::Sgd { momentum, .. } | Rule::RmsProp { momentum, .. } => *momentum = asked,
+                Rule::Adam { .. } | Rule::AdamW { .. } => {
+                    return Err(Error::Usage {
+                        what: "--momentum is for sgd and rmsprop".into(),
+                        hint: "give --optimizer sgd, or leave it out".into(),
+                    });
                 }
+            }
+        }
+        let (Rule::Sgd { weight_decay, .. }
+        | Rule::Adam { weight_decay, .. }
+        | Rule::AdamW { weight_decay, .. }
+        | Rule::RmsProp { weight_decay, .. }) = &mut train.optimizer;
+        *weight_decay = self.weight_decay.unwrap_or(*weight_decay);
+        train.schedule = self.schedule.unwrap_or(train.schedule);
+        train.warm_up = self.warm_up.unwrap_or(train.warm_up);
+        train.clip = self.clip.or(train.clip);
+        train.loss = self.loss.clone().or(train.loss.take());
+        train.smoothing = self.smoothing.or(train.smoothing);
+        Ok(())
+    }
+}
+
+/// Asks for the target, with the columns to choose from.
+fn no_target(job: &Job) -> Error {
+    let ledger = Ledger::new(64_000_000);
+    let options = job.source_options();
+    let source = options.and_then(|options| Ok(Source::open(&job.data.paths, &options, &[], &ledger)?));
+    match source {
+        Err(error) => error,
+        Ok(source) => {
+            let columns = source.columns();
+            let names: Vec<&str> = columns
+                .iter()
+                .take(20)
+                .map(|column| column.name.as_str())
+                .collect();
+            let more = if columns.len() > names.len() { ", …" } else { "" };
+            Error::Usage {
+                what: "which column is to be predicted?".into(),
+                hint: format!("say --target COLUMN; the columns are {}{more}", names.join(", ")),
             }
         }
     }

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tidegate_data::BadRows;
 use tidegate_data::target::Task;
+use tidegate_train::network::{Layer, Loss, Preset, Rule, Schedule};
+
+use super::words::{self, ScheduleChoice};
 
 /// Where the samples are and how to read them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,9 +20,20 @@ pub struct DataPart {
         deserialize_with = "read_paths"
     )]
     pub paths: Vec<PathBuf>,
+    /// A column of a table; the labels of arrays, or nothing where those are found beside.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
     #[serde(default = "default_holdout")]
     pub holdout: f64,
+    /// Samples to judge by, instead of holding some out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<PathBuf>,
+    /// Which array of an archive or a folder holds the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<String>,
+    /// Whether plain arrays are mapped instead of read.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub map: bool,
     /// `,`, `;`, `|` or `tab`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
@@ -54,6 +68,9 @@ impl DataPart {
             paths,
             target,
             holdout: default_holdout(),
+            validation: None,
+            samples: None,
+            map: false,
             delimiter: None,
             quote: None,
             header: None,
@@ -103,11 +120,17 @@ fn read_paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelKind {
-    /// Boosted trees, unless the data says otherwise.
+    /// Boosted trees, unless the data says otherwise; a network for arrays.
     #[default]
     Auto,
     Linear,
     Boost,
+    Mlp,
+    Cnn,
+    Resnet18,
+    Mobilenet,
+    /// The layers that the job lists.
+    Network,
 }
 
 impl ModelKind {
@@ -116,6 +139,27 @@ impl ModelKind {
             ModelKind::Auto => "auto",
             ModelKind::Linear => "linear",
             ModelKind::Boost => "boost",
+            ModelKind::Mlp => "mlp",
+            ModelKind::Cnn => "cnn",
+            ModelKind::Resnet18 => "resnet18",
+            ModelKind::Mobilenet => "mobilenet",
+            ModelKind::Network => "network",
+        }
+    }
+
+    /// Whether it is sure to be a network; `Auto` is one only where the data says so.
+    pub fn is_network(self) -> bool {
+        self == ModelKind::Network || self.preset().is_some()
+    }
+
+    /// The network that goes by this name.
+    pub fn preset(self) -> Option<Preset> {
+        match self {
+            ModelKind::Mlp => Some(Preset::Mlp),
+            ModelKind::Cnn => Some(Preset::Cnn),
+            ModelKind::Resnet18 => Some(Preset::Resnet18),
+            ModelKind::Mobilenet => Some(Preset::Mobilenet),
+            ModelKind::Auto | ModelKind::Linear | ModelKind::Boost | ModelKind::Network => None,
         }
     }
 }
@@ -137,7 +181,9 @@ pub struct ModelPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaves: Option<u32>,
     pub growth: Growth,
-    pub learning_rate: f64,
+    /// How much of a tree's advice is taken, or how far weights go at a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
     pub min_child_weight: f64,
     /// Shares of rows and columns that each tree sees.
     pub row_sample: f64,
@@ -145,6 +191,26 @@ pub struct ModelPart {
     /// Weights of classes in the loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class_weights: Option<ClassWeights>,
+    /// The layers of a network of one's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layer>,
+    /// The safetensors file that the weights of a network start from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
+    /// Layers whose name is or begins with one of these stay as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub freeze: Vec<String>,
+}
+
+impl ModelPart {
+    /// The learning rate that was asked for, or what is usual for the kind. `Auto` counts as trees: where the data makes
+    /// a network of it, say so first.
+    pub fn learning_rate(&self) -> f64 {
+        self.learning_rate.unwrap_or(match self.kind.is_network() {
+            true => 0.001,
+            false => 0.1,
+        })
+    }
 }
 
 /// Which leaf is split next.
@@ -183,10 +249,43 @@ pub struct TrainPart {
     pub folds: Option<u32>,
     /// Whether encoded rows are kept on disk for later epochs.
     pub pack: bool,
+    /// From here on of networks: samples at a time, and batches whose gradients are summed before a step.
+    pub batch: usize,
+    pub accumulate: usize,
+    #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
+    pub optimizer: Rule,
+    #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
+    pub schedule: ScheduleChoice,
+    /// Epochs during which the learning rate rises from nothing, before the schedule begins.
+    pub warm_up: f64,
+    /// The norm beyond which gradients are made smaller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// What is made small, where it is not what is usual for the task.
+    #[serde(
+        deserialize_with = "words::read_some",
+        serialize_with = "words::write_some",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub loss: Option<Loss>,
+    /// The share of a target that cross-entropy gives to all classes evenly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smoothing: Option<f64>,
+}
+
+impl TrainPart {
+    /// The schedule with its numbers.
+    pub fn schedule(&self) -> Schedule {
+        self.schedule.over(f64::from(self.epochs) - self.warm_up)
+    }
 }
 
 pub(super) fn default_holdout() -> f64 {
     0.1
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Default for ModelPart {
@@ -200,11 +299,14 @@ impl Default for ModelPart {
             depth: 6,
             leaves: None,
             growth: Growth::Depth,
-            learning_rate: 0.1,
+            learning_rate: None,
             min_child_weight: 1.0,
             row_sample: 1.0,
             column_sample: 1.0,
             class_weights: None,
+            layers: Vec::new(),
+            weights: None,
+            freeze: Vec::new(),
         }
     }
 }
@@ -218,6 +320,14 @@ impl Default for TrainPart {
             threads: None,
             folds: None,
             pack: true,
+            batch: 64,
+            accumulate: 1,
+            optimizer: Rule::default(),
+            schedule: ScheduleChoice::default(),
+            warm_up: 0.0,
+            clip: None,
+            loss: None,
+            smoothing: None,
         }
     }
 }

@@ -196,7 +196,7 @@ fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
             AskedGrowth::Depth => Growth::Depth,
             AskedGrowth::Leaf => Growth::Leaf,
         },
-        learning_rate: model.learning_rate,
+        learning_rate: model.learning_rate(),
         l2: model.l2,
         min_child_weight: model.min_child_weight,
         row_sample: model.row_sample,

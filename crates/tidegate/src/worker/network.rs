@@ -291,8 +291,8 @@ fn options(
         class_weights,
     } = &mut loss
     {
-        if train.smoothing > 0.0 {
-            *smoothing = train.smoothing as f32;
+        if let Some(asked) = train.smoothing {
+            *smoothing = asked as f32;
         }
         if matches!(job.model.class_weights, Some(ClassWeights::Balanced)) {
             *class_weights = network::balanced(source, holdout);

@@ -13,7 +13,7 @@ use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowRep
 use tidegate_watch::{Done, EncodedColumn, Event};
 
 use super::{FLOOR, Rate, Speaker, boost, floor, linear, network, runtime_bytes, sampling_ledger};
-use crate::{Job, ModelKind, Result};
+use crate::{Error, Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
@@ -180,6 +180,12 @@ impl Site<'_> {
             budget,
             runtime,
         } = *self;
+        if job.is_network() {
+            return Err(Error::Usage {
+                what: format!("--model {} learns from arrays, not from tables", job.model.kind.as_str()),
+                hint: "give --model linear or --model boost".into(),
+            });
+        }
         let sampling = sampling_ledger(budget);
         let target = job.data.target.as_str();
         let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
@@ -190,7 +196,7 @@ impl Site<'_> {
         }
         let purpose = match kind {
             ModelKind::Linear => Purpose::Linear,
-            ModelKind::Boost | ModelKind::Auto => Purpose::Trees,
+            _ => Purpose::Trees,
         };
         let threads = match purpose == Purpose::Linear && table.is_numeric() {
             // Without a fit the whole plan is known already, and so is the least budget.
@@ -356,7 +362,7 @@ fn describe(speaker: &Speaker, table: &Table, kind: ModelKind, why: &str) {
     };
     let by = match kind {
         ModelKind::Linear => "a linear model",
-        ModelKind::Boost | ModelKind::Auto => "boosted trees",
+        _ => "boosted trees",
     };
     let by = if why.is_empty() { by } else { why };
     let text = format!("predicting {:?}: {task}, by {by}", table.encoders.target_column);
