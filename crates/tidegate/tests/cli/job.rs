@@ -78,7 +78,7 @@ fn mistakes_are_named_with_their_line() {
     };
     assert_snapshot!(check(&JOB.replace("holdout", "hold_out")), @r"
     exit 2
-    error: job.toml: line 8: unknown field `hold_out`, expected one of `path`, `target`, `holdout`, `delimiter`, `quote`, `header`, `bad_rows`, `missing`, `query`, `where`, `sample`, `columns`, `ignore`
+    error: job.toml: line 8: unknown field `hold_out`, expected one of `path`, `target`, `holdout`, `validation`, `samples`, `map`, `delimiter`, `quote`, `header`, `bad_rows`, `missing`, `query`, `where`, `sample`, `columns`, `ignore`
       hint: the README shows a job file
     ");
     assert_snapshot!(check(&JOB.replace("\"64MB\"", "\"64 hats\"")), @r"
@@ -93,8 +93,8 @@ fn mistakes_are_named_with_their_line() {
     "#);
     assert_snapshot!(check(&JOB.replace("target = \"y\"", "")), @r"
     exit 2
-    error: job.toml: line 5: missing field `target`
-      hint: the README shows a job file
+    error: which column is to be predicted?
+      hint: say --target COLUMN; the columns are a, b, c, y
     ");
     assert_snapshot!(check("this is not a job"), @r"
     exit 2

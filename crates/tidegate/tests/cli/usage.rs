@@ -84,7 +84,7 @@ fn options_that_make_no_sense() {
     assert_snapshot!(refused("--model forest"), @r"
     exit 2
     error: invalid value 'forest' for '--model <KIND>'
-      [possible values: auto, linear, boost]
+      [possible values: auto, linear, boost, mlp, cnn, resnet18, mobilenet, network]
 
       tip: a similar value exists: 'boost'
 
@@ -108,7 +108,7 @@ fn options_that_make_no_sense() {
     assert_snapshot!(refused("--learning-rate 0"), @r"
     exit 2
     error: --learning-rate 0 would not learn
-      hint: give more than 0; 0.1 is the default
+      hint: give more than 0, at most 10; 0.1 is the default
     ");
     assert_snapshot!(refused("--row-sample 1.5"), @r"
     exit 2
@@ -150,6 +150,45 @@ fn options_that_make_no_sense() {
     error: separator and quote are the same character
       hint: if fields are never quoted, say --quote none
     ");
+}
+
+#[test]
+fn options_of_another_model() {
+    assert_snapshot!(refused("--model mlp --trees 50"), @r"
+    exit 2
+    error: --trees is for boosted trees, not for networks
+      hint: leave it out, or give --model boost
+    ");
+    assert_snapshot!(refused("--batch 32"), @r"
+    exit 2
+    error: --batch is for networks
+      hint: leave it out, or give a network: --model mlp
+    ");
+    assert_snapshot!(refused("--model mlp --momentum 0.9"), @r"
+    exit 2
+    error: --momentum is for sgd and rmsprop
+      hint: give --optimizer sgd, or leave it out
+    ");
+    assert_snapshot!(refused("--model mlp --optimizer sgd --momentum 1"), @r"
+    exit 2
+    error: --momentum 1 is not a share
+      hint: give 0 or more, below 1
+    ");
+    assert_snapshot!(refused("--model mlp --optimizer adamm"), @r"
+    exit 2
+    error: invalid value 'adamm' for '--optimizer <WORD>'
+      [possible values: sgd, adam, adamw, rmsprop]
+
+      tip: a similar value exists: 'adam'
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(refused("--model cnn"), @r"
+    exit 2
+    error: cnn is for arrays of images, and the data are a table
+      hint: give --model mlp, or list layers in a job file
+    ");
+    assert_snapshot!(refused("--model network"), @"");
 }
 
 #[test]
