@@ -7,7 +7,8 @@ use std::path::Path;
 use serde::Serialize;
 use tidegate_data::encode::Encoders;
 use tidegate_data::target::Task;
-use tidegate_train::{CalibrationBin, EarlyStop, Learned, Metric, Model, Report, RowReport};
+use tidegate_train::network::NetworkModel;
+use tidegate_train::{CalibrationBin, ClassReport, EarlyStop, Learned, Metric, Model, Report, RowReport};
 
 use crate::predict::model_folder;
 use crate::{Result, Session};
@@ -18,9 +19,10 @@ const LISTED: usize = 200;
 /// What a model relies on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explained {
-    /// `boost` or `linear`.
+    /// `boost`, `linear` or `network`.
     pub kind: String,
-    pub task: Task,
+    /// `regression`, `binary`, `multiclass`; of arrays also `flags` or `numbers`.
+    pub task: String,
     pub target: String,
     /// The values of a target of classes, in the order of the confusion matrix.
     pub classes: Vec<String>,
@@ -37,6 +39,8 @@ pub struct Explained {
     pub encoded: Vec<EncodedImportance>,
     /// Values that the columns became in all; `encoded` lists the first of them.
     pub n_encoded: u64,
+    /// How well each class is told from the others.
+    pub by_class: Vec<ClassReport>,
     /// Rows held out by their true value (outer) and the predicted one.
     pub confusion: Vec<Vec<u64>>,
     pub calibration: Vec<CalibrationBin>,
@@ -90,6 +94,9 @@ pub fn explain(session: &Session, reference: &str) -> Result<Explained> {
 
 /// Explains the model of a folder.
 pub fn explain_model(folder: &Path) -> Result<Explained> {
+    if NetworkModel::is_in(folder) {
+        return explain_network(folder);
+    }
     let (model, report) = (Model::load(folder)?, Report::load(folder)?);
     let encoders = &model.encoders;
     let (columns, encoded) = match &model.learned {
@@ -98,7 +105,12 @@ pub fn explain_model(folder: &Path) -> Result<Explained> {
     };
     Ok(Explained {
         kind: model.learned.kind().into(),
-        task: encoders.target.task(),
+        task: match encoders.target.task() {
+            Task::Regression => "regression",
+            Task::Binary => "binary",
+            Task::Multiclass => "multiclass",
+        }
+        .into(),
         target: encoders.target_column.clone(),
         over_folds: report.over_folds(),
         classes: report.classes,
@@ -109,6 +121,29 @@ pub fn explain_model(folder: &Path) -> Result<Explained> {
         columns,
         encoded,
         n_encoded: encoders.width().total() as u64,
+        by_class: report.by_class,
+        confusion: report.confusion,
+        calibration: report.calibration,
+    })
+}
+
+/// A network relies on all of its sample; how far it can be trusted is told like that of others.
+fn explain_network(folder: &Path) -> Result<Explained> {
+    let (design, report) = (NetworkModel::load_design(folder)?, Report::load(folder)?);
+    Ok(Explained {
+        kind: "network".into(),
+        task: design.task().into(),
+        target: String::new(),
+        over_folds: Vec::new(),
+        classes: report.classes,
+        rows: report.rows,
+        epochs: report.epochs,
+        early_stop: report.early_stop,
+        metrics: report.metrics,
+        columns: Vec::new(),
+        encoded: Vec::new(),
+        n_encoded: design.input.iter().product::<usize>() as u64,
+        by_class: report.by_class,
         confusion: report.confusion,
         calibration: report.calibration,
     })

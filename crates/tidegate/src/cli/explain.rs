@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use console::style;
 use tidegate::{Explained, Importance, Result, explain};
-use tidegate_data::target::Task;
+use tidegate_train::ClassReport;
 
 use super::text::{columns, counted, figure, thousands};
 use super::train::{fold_lines, metric_lines};
@@ -36,6 +36,12 @@ pub(super) fn run(home: &Path, arguments: ExplainArguments) -> Result<()> {
         return Ok(());
     }
     headline(&explained);
+    if explained.kind == "network" {
+        print_by_class(&explained, arguments.top);
+        print_calibration(&explained);
+        print_confusion(&explained, arguments.top);
+        return Ok(());
+    }
     let n_columns = explained.columns.len();
     let folded = explained.columns.iter().any(|column| column.width > 1) || explained.classes.len() > 2;
     explained.columns.truncate(arguments.top);
@@ -69,20 +75,51 @@ pub(super) fn run(home: &Path, arguments: ExplainArguments) -> Result<()> {
 fn headline(explained: &Explained) {
     let (kind, grown) = match explained.kind.as_str() {
         "boost" => ("boosted trees", counted(explained.epochs.into(), "round")),
+        "network" => ("a network", counted(explained.epochs.into(), "epoch")),
         _ => ("a linear model", counted(explained.epochs.into(), "epoch")),
     };
-    let values = match explained.task {
-        Task::Regression => "a number".into(),
-        Task::Binary => explained.classes.join(" or "),
-        Task::Multiclass => format!("one of {} values", explained.classes.len()),
+    let values = match explained.task.as_str() {
+        "regression" => "a number".into(),
+        "binary" => explained.classes.join(" or "),
+        "multiclass" => format!("one of {} values", explained.classes.len()),
+        several => format!("several {several}"),
     };
-    let target = style(&explained.target).bold();
-    say!("{target}, {values}, by {kind}: {grown} on {}", rows(explained));
+    let rows = rows(explained);
+    match explained.target.is_empty() {
+        true => say!("{values}, by {kind}: {grown} on {rows}"),
+        false => say!(
+            "{}, {values}, by {kind}: {grown} on {rows}",
+            style(&explained.target).bold()
+        ),
+    }
     let lines = match explained.over_folds.is_empty() {
         true => metric_lines(&explained.metrics),
         false => fold_lines(&explained.over_folds),
     };
     lines.iter().for_each(|line| say!("  {line}"));
+}
+
+/// How well each class is told from the others, the worst first.
+fn print_by_class(explained: &Explained, top: usize) {
+    let mut classes: Vec<&ClassReport> = explained.by_class.iter().collect();
+    if classes.is_empty() {
+        return;
+    }
+    classes.sort_by(|a, b| a.f1.total_cmp(&b.f1));
+    say!("\n{}", style("by class, the worst first").bold());
+    let share = |value: f64| format!("{value:.3}");
+    let header = ["CLASS", "ROWS", "PRECISION", "RECALL", "F1"]
+        .map(String::from)
+        .to_vec();
+    let row = |class: &&ClassReport| {
+        let [precision, recall, f1] = [class.precision, class.recall, class.f1].map(share);
+        vec![class.class.clone(), thousands(class.rows), precision, recall, f1]
+    };
+    let rows = std::iter::once(header).chain(classes.iter().take(top).map(row));
+    aligned(rows.collect(), 1)
+        .iter()
+        .for_each(|line| say!("  {line}"));
+    more(explained.by_class.len(), top, "class");
 }
 
 fn rows(explained: &Explained) -> String {
@@ -244,8 +281,8 @@ fn print_calibration(explained: &Explained) {
     if explained.calibration.is_empty() {
         return;
     }
-    let of = match explained.task {
-        Task::Binary => format!("of {:?}", explained.classes.last().map_or("", String::as_str)),
+    let of = match explained.task.as_str() {
+        "binary" => format!("of {:?}", explained.classes.last().map_or("", String::as_str)),
         _ => "of the predicted value".into(),
     };
     say!(

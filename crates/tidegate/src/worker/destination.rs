@@ -43,15 +43,28 @@ impl Columns {
 
     /// What the names of files and values take.
     fn bytes(&self) -> u64 {
-        let texts = self.files.iter().flatten().chain(&self.labels).chain(&self.several);
+        let texts = self
+            .files
+            .iter()
+            .flatten()
+            .chain(&self.labels)
+            .chain(&self.several);
         texts.map(|text| (text.len() + TEXT_BYTES) as u64).sum()
     }
 
     /// The names of all columns, in order.
     fn names(&self) -> Vec<String> {
-        let place = self.files.is_some().then_some("file").into_iter().chain([self.place]);
+        let place = self
+            .files
+            .is_some()
+            .then_some("file")
+            .into_iter()
+            .chain([self.place]);
         if !self.several.is_empty() {
-            return place.map(String::from).chain(self.several.iter().cloned()).collect();
+            return place
+                .map(String::from)
+                .chain(self.several.iter().cloned())
+                .collect();
         }
         let score = (!self.labels.is_empty()).then_some("probability");
         let fixed = place.chain(["prediction"]).chain(score).map(String::from);

@@ -43,11 +43,16 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
     };
     let (mut validation, holdout) = validation(speaker, job, &source, &labels, &ledger)?;
     let (layers, name) = layers(job, &source)?;
-    let part = if holdout.is_none() { Part::All } else { Part::Training(holdout) };
+    let part = if holdout.is_none() {
+        Part::All
+    } else {
+        Part::Training(holdout)
+    };
+    let input = network::input_shape(&source, given_layers(job));
     let design = Design {
         sample: source.shape().to_vec(),
-        input: network::input_shape(&source, given_layers(job)).0,
-        scaling: Scaling::choose(&source, &layers, part, job.train.seed, &ledger)?,
+        scaling: Scaling::choose(&source, &layers, &input, part, job.train.seed, &ledger)?,
+        input: input.0,
         labels,
         layers,
     };
@@ -56,8 +61,17 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
     // What arrays hold already: headers, names and labels.
     let arrays = ledger.used().saturating_sub(runtime);
     let held = [(RUNTIME.to_string(), runtime), ("arrays".to_string(), arrays)];
-    let planned = network::plan(&design, &source, &options, job.threads(), &held, budget.max(FLOOR))
-        .map_err(|error| asked(error, budget))?;
+    let judges = validation.as_ref();
+    let planned = network::plan(
+        &design,
+        &source,
+        judges,
+        &options,
+        job.threads(),
+        &held,
+        budget.max(FLOOR),
+    )
+    .map_err(|error| asked(error, budget))?;
     let (summary, threads) = (planned.program.shares(), planned.plan.threads);
     let parts: Vec<String> = summary
         .iter()
@@ -68,7 +82,11 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         text: format!(
             "the network has {} weights{}; its arena takes {}: {}",
             learned + fixed,
-            if fixed > 0 { format!(", {learned} of them learned") } else { String::new() },
+            if fixed > 0 {
+                format!(", {learned} of them learned")
+            } else {
+                String::new()
+            },
             format_bytes(planned.program.bytes()),
             parts.join(" · ")
         ),
@@ -80,11 +98,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         speaker.say(Event::Notice { text });
     }
     if let Some(validation) = &mut validation {
-        let keep = Keep {
-            memory: ledger.free() / 2,
-            ..planned.keep.clone()
-        };
-        validation.keep(&keep, &ledger)?;
+        validation.keep(&planned.keep_validation, &ledger)?;
     }
     let resume = places
         .resume
@@ -201,7 +215,9 @@ fn validation(
         None if source.has_test() && job.train.patience.is_none() => source.open_test(ledger)?,
         None => None,
     };
-    let Some(validation) = opened else { return Ok((None, held_out)) };
+    let Some(validation) = opened else {
+        return Ok((None, held_out));
+    };
     if validation.shape() != source.shape() {
         return Err(Error::Usage {
             what: format!(
@@ -239,7 +255,11 @@ fn layers(job: &Job, source: &ArraySource) -> Result<(Vec<Layer>, &'static str)>
         ModelKind::Network => (job.model.layers.clone(), "network"),
         ModelKind::Linear | ModelKind::Boost => {
             return Err(Error::Usage {
-                what: format!("{}: a {} model is for tables", source.path().display(), job.model.kind.as_str()),
+                what: format!(
+                    "{}: a {} model is for tables",
+                    source.path().display(),
+                    job.model.kind.as_str()
+                ),
                 hint: "arrays are learned by networks: --model mlp, cnn, resnet18 or mobilenet".into(),
             });
         }
@@ -279,7 +299,9 @@ fn options(
             Loss::CrossEntropy { .. } => "classes",
             _ => "two values",
         };
-        let loss = serde_json::to_value(&loss).ok().and_then(|value| value["kind"].as_str().map(String::from));
+        let loss = serde_json::to_value(&loss)
+            .ok()
+            .and_then(|value| value["kind"].as_str().map(String::from));
         return Err(TrainError::OtherLoss {
             loss: loss.unwrap_or_default(),
             labels,
@@ -384,7 +406,11 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     let threads = job.threads.unwrap_or_else(default_threads);
     let planned = network::predict_plan(&design, &source, threads, &keep, &held, budget.max(FLOOR))
         .map_err(|error| asked(error, budget))?;
-    let _threads = hold(&ledger, RUNTIME, planned.plan.threads as u64 * tidegate_train::THREAD_BYTES)?;
+    let _threads = hold(
+        &ledger,
+        RUNTIME,
+        planned.plan.threads as u64 * tidegate_train::THREAD_BYTES,
+    )?;
     source.keep(&planned.keep, &ledger)?;
     let mut output = Output::open(job.output.as_deref(), format, columns, &ledger)?;
     let (rows, mut rate) = (Cell::new(0u64), Rate::new());
@@ -452,7 +478,12 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
 
 /// What a table of predictions has.
 fn columns(design: &Design) -> Columns {
-    let labels = design.labels.classes().iter().map(|label| label.text.clone()).collect();
+    let labels = design
+        .labels
+        .classes()
+        .iter()
+        .map(|label| label.text.clone())
+        .collect();
     let several = match &design.labels {
         Labels::One(_) => Vec::new(),
         Labels::Flags { width } => (0..*width).map(|i| format!("probability_{i}")).collect(),

@@ -13,7 +13,7 @@ use tidegate_train::{Error as TrainError, Model, PredictOptions, PredictedRows, 
 use tidegate_watch::{Done, Event};
 
 use super::destination::{Columns, Output};
-use super::{Rate, Speaker, network, default_threads, runtime_bytes, sampling_ledger, working_ledger};
+use super::{Rate, Speaker, default_threads, network, runtime_bytes, sampling_ledger, working_ledger};
 use crate::job::dialect_options;
 use crate::predict::{BrokenColumn, Names, TOLD_COLUMNS};
 use crate::{Error, OutputFormat, PredictJob, Predicted, Result};

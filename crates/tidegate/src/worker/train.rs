@@ -182,7 +182,10 @@ impl Site<'_> {
         } = *self;
         if job.is_network() {
             return Err(Error::Usage {
-                what: format!("--model {} learns from arrays, not from tables", job.model.kind.as_str()),
+                what: format!(
+                    "--model {} learns from arrays, not from tables",
+                    job.model.kind.as_str()
+                ),
                 hint: "give --model linear or --model boost".into(),
             });
         }

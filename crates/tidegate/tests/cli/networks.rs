@@ -108,6 +108,9 @@ fn killed_at_any_moment_and_resumed_it_ends_at_the_same_weights() {
                 }
             }
         }
-        assert!(place.weights(place.run_ids().last().unwrap()) == expected, "other weights in round {round}");
+        assert!(
+            place.weights(place.run_ids().last().unwrap()) == expected,
+            "other weights in round {round}"
+        );
     }
 }

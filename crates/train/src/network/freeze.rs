@@ -26,7 +26,12 @@ fn freeze_within(layers: &mut [Layer], names: &[String], path: &str, missed: &mu
             missed.retain(|other| other != name);
         } else if let Kind::Residual(residual) = &mut layer.kind {
             freeze_within(&mut residual.main, names, &format!("{place}.residual."), missed);
-            freeze_within(&mut residual.shortcut, names, &format!("{place}.shortcut."), missed);
+            freeze_within(
+                &mut residual.shortcut,
+                names,
+                &format!("{place}.shortcut."),
+                missed,
+            );
         }
     }
 }
@@ -54,6 +59,9 @@ mod tests {
         assert_eq!(text.matches("\"frozen\":true").count(), 1 + 2 * 5 + 1);
         assert!(layers[0].frozen && !layers[1].frozen);
         let error = freeze(&mut layers, &names(&["layer", "fc"])).unwrap_err();
-        assert_eq!(error.to_string(), "the layers to freeze are not in the network: layer");
+        assert_eq!(
+            error.to_string(),
+            "the layers to freeze are not in the network: layer"
+        );
     }
 }

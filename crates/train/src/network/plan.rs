@@ -18,13 +18,15 @@ pub(super) const EVALUATION: &str = "evaluation";
 /// What the feed and the samples in memory are granted as.
 const FEED: &str = "feed";
 const SAMPLES: &str = "samples";
+const VALIDATION: &str = "samples that judge";
 
 /// A program and what it takes to train it.
 pub struct Planned {
     pub program: Program,
     pub plan: Plan,
-    /// How the samples are kept, and how far they are read ahead.
+    /// How the samples are kept, those that judge, and how far they are read ahead.
     pub keep: Keep,
+    pub keep_validation: Keep,
     pub prefetch: u64,
 }
 
@@ -59,6 +61,7 @@ pub(super) fn feed_options(options: &Options, prefetch: u64, part: Part) -> Feed
 pub fn plan(
     design: &Design,
     source: &ArraySource,
+    validation: Option<&ArraySource>,
     options: &Options,
     threads: usize,
     held: &[(String, u64)],
@@ -83,7 +86,7 @@ pub fn plan(
     } else {
         0
     };
-    let needs = |program: &Program, threads: usize, feed: u64, samples: u64| {
+    let needs = |program: &Program, threads: usize, data: Data| {
         let mut holders = held.to_vec();
         if let Some((_, runtime)) = holders.iter_mut().find(|(name, _)| name == RUNTIME) {
             *runtime += threads as u64 * THREAD_BYTES;
@@ -92,60 +95,88 @@ pub fn plan(
             (ARENA, program.bytes()),
             (BEST, best),
             (EVALUATION, evaluated),
-            (FEED, feed),
-            (SAMPLES, samples),
+            (FEED, data.feed),
+            (SAMPLES, data.samples),
+            (VALIDATION, data.validation),
         ];
         let own = own.into_iter().filter(|(_, bytes)| *bytes > 0);
         holders.extend(own.map(|(name, bytes)| (name.to_string(), bytes)));
         holders
     };
     let total = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let mut keep = Keep {
+        memory: 0,
+        folder: options.unpacked.clone(),
+        map: options.map,
+    };
+    let mut keep_validation = keep.clone();
+    let kept_bytes =
+        |source: Option<&ArraySource>, keep: &Keep| source.map_or(0, |source| source.keep_bytes(keep));
+    let mut data = Data {
+        feed: least_feed,
+        samples: source.keep_bytes(&keep),
+        validation: kept_bytes(validation, &keep),
+    };
     let mut found = None;
     for n in (1..=threads.max(1)).rev() {
         let program = compile(n)?;
-        if total(&needs(&program, n, least_feed, 0)) <= budget {
+        if total(&needs(&program, n, data)) <= budget {
             found = Some((n, program));
             break;
         }
     }
     let Some((threads, program)) = found else {
-        let holders = needs(&one, 1, least_feed, 0);
+        let holders = needs(&one, 1, data);
         return Err(Error::BudgetTooSmall {
             least: total(&holders),
             budget,
             holders,
         });
     };
-    let room = |feed: u64, samples: u64| budget.checked_sub(total(&needs(&program, threads, feed, samples)));
-    let mut keep = Keep {
-        memory: 0,
-        folder: options.unpacked.clone(),
-        map: options.map,
-    };
-    // Samples in memory need no slots to be read into.
+    let left = |data: Data| budget.checked_sub(total(&needs(&program, threads, data)));
+    // What fits in memory as a whole is held there, what is learned from first, and needs no slots to be read into.
     let whole = Keep {
         memory: u64::MAX,
         ..keep.clone()
     };
-    let samples = source.keep_bytes(&whole);
-    let (mut prefetch, mut held_samples) = (0, 0);
-    if !options.map && room(least_feed, samples).is_some() {
-        keep.memory = samples;
-        held_samples = samples;
-    } else if let Some(left) = room(least_feed, source.keep_bytes(&keep)) {
-        held_samples = source.keep_bytes(&keep);
+    let with_samples = Data {
+        samples: source.keep_bytes(&whole),
+        ..data
+    };
+    let mut prefetch = 0;
+    if !options.map && left(with_samples).is_some() {
+        keep.memory = with_samples.samples;
+        data = with_samples;
+    } else if let Some(left) = left(data) {
         prefetch = source.good_prefetch(options.batch).min(left);
+        data.feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
     }
-    let feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
+    let with_validation = Data {
+        validation: kept_bytes(validation, &whole),
+        ..data
+    };
+    if !options.map && left(with_validation).is_some() {
+        keep_validation.memory = with_validation.validation;
+        data = with_validation;
+    }
     let plan = Plan {
         threads,
-        holders: needs(&program, threads, feed, held_samples),
+        holders: needs(&program, threads, data),
         budget,
     };
     Ok(Planned {
         program,
         plan,
         keep,
+        keep_validation,
         prefetch,
     })
+}
+
+/// What samples take.
+#[derive(Clone, Copy)]
+struct Data {
+    feed: u64,
+    samples: u64,
+    validation: u64,
 }

@@ -99,7 +99,9 @@ pub fn predict(
     mut progress: impl FnMut(u64) -> ControlFlow<()>,
 ) -> Result<()> {
     let arena = ledger.holder(ARENA).try_grant(planned.plan.bytes(ARENA));
-    let _held = arena.map(Grant::pin).map_err(|source| Error::Memory { what: ARENA, source })?;
+    let _held = arena
+        .map(Grant::pin)
+        .map_err(|source| Error::Memory { what: ARENA, source })?;
     let built = planned.program.build(0);
     let mut machine = built.map_err(|source| Error::Arena { source })?;
     NetworkModel::fill(&mut machine, folder)?;

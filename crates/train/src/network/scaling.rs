@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_data::arrays::{ArraySource, Element, Part};
+use tidegate_data::sketch::Moments;
 use tidegate_memory::Ledger;
 
 use super::layer::{Kind, Layer};
+use super::shape::Shape;
 use crate::Result;
 
 /// `input = (number - mean) · factor`
@@ -27,6 +29,7 @@ impl Scaling {
     pub fn choose(
         source: &ArraySource,
         layers: &[Layer],
+        input: &Shape,
         part: Part,
         seed: u64,
         ledger: &Ledger,
@@ -40,7 +43,13 @@ impl Scaling {
         if source.element() == Element::U8 {
             return Ok(Scaling::Byte);
         }
-        let moments = source.moments(part, SAMPLED, seed, ledger)?;
+        let mut moments = source.moments(part, SAMPLED, seed, ledger)?;
+        if moments.len() != input.channels() {
+            // A grey image: all its columns are one channel.
+            let mut all = Moments::default();
+            moments.iter().for_each(|column| all.merge(column));
+            moments = vec![all];
+        }
         let factor = |deviation: f64| {
             if deviation > 0.0 {
                 (1.0 / deviation) as f32

@@ -522,7 +522,7 @@ impl Training<'_, '_> {
             confusion: Vec::new(),
             calibration: Vec::new(),
             rows: RowReport {
-                used: self.n_training,
+                used: self.n_training + held_out,
                 held_out,
                 ..RowReport::default()
             },

@@ -41,7 +41,13 @@ pub(crate) fn learning(clip: Option<f32>) -> Learning {
     }
 }
 
-pub(crate) fn build(layers: &str, input: &[usize], outputs: usize, threads: usize, clip: Option<f32>) -> Machine {
+pub(crate) fn build(
+    layers: &str,
+    input: &[usize],
+    outputs: usize,
+    threads: usize,
+    clip: Option<f32>,
+) -> Machine {
     let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
     let purpose = Purpose {
         batch: 13,
