@@ -214,7 +214,7 @@ mod tests {
             let specs: Vec<Spec> = buffers.iter().map(spec).collect();
             let layout = lay_out(&specs);
             for i in 0..specs.len() {
-                prop_assert!(layout.offsets[i] % LINE == 0);
+                prop_assert!(layout.offsets[i].is_multiple_of(LINE));
                 prop_assert!(layout.offsets[i] + specs[i].len + OVERREAD <= layout.len);
                 for j in 0..i {
                     if meet(specs[i].life, specs[j].life) {

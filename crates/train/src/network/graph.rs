@@ -404,7 +404,7 @@ impl Builder {
             }
             Kind::Norm(norm) => {
                 let channels = got.channels();
-                if norm.over == Over::Group && (norm.groups == 0 || channels % norm.groups != 0) {
+                if norm.over == Over::Group && (norm.groups == 0 || !channels.is_multiple_of(norm.groups)) {
                     return Err(wrong(&format!("channels that {} groups divide", norm.groups)));
                 }
                 let vector = Form::Vector(channels);

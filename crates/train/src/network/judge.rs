@@ -8,7 +8,7 @@ use crate::{Evaluator, Metric, Quality};
 /// Takes in scores and truths of any labels.
 #[derive(Debug, Clone)]
 pub(super) enum Judge {
-    One(Evaluator),
+    One(Box<Evaluator>),
     /// One for each flag or number.
     Several(Vec<Evaluator>),
 }
@@ -32,7 +32,7 @@ impl Judge {
                 .collect()
         };
         match labels {
-            Labels::One(target) => Judge::One(Evaluator::new(target.task(), prior)),
+            Labels::One(target) => Judge::One(Box::new(Evaluator::new(target.task(), prior))),
             Labels::Flags { .. } => Judge::Several(several(Task::Binary)),
             Labels::Numbers { .. } => Judge::Several(several(Task::Regression)),
         }

@@ -343,11 +343,10 @@ impl Machine {
     /// Whether all weights are finite numbers.
     pub(super) fn is_finite(&self) -> bool {
         let mut weights = self.lowered.weights.iter();
-        // SAFETY: nothing runs.
         weights.all(|buffer| {
-            unsafe { self.memory.span(*buffer).read() }
-                .iter()
-                .all(|value| value.is_finite())
+            // SAFETY: nothing runs.
+            let values = unsafe { self.memory.span(*buffer).read() };
+            values.iter().all(|value| value.is_finite())
         })
     }
 
@@ -407,13 +406,12 @@ impl Machine {
         // SAFETY: nothing runs while it is borrowed.
         let into = unsafe { self.memory.span(self.lowered.weights[i]).write() };
         let mut at = 0;
-        (form.len() == len).then(|| {
-            move |value| {
-                if at < len {
-                    into[form.place(at)] = value;
-                    at += 1;
-                }
+        let put = move |value| {
+            if at < len {
+                into[form.place(at)] = value;
+                at += 1;
             }
-        })
+        };
+        (form.len() == len).then_some(put)
     }
 }

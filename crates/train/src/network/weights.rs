@@ -53,7 +53,7 @@ pub(super) fn start_from(machine: &mut Machine, path: &Path) -> Result<String> {
     let from = path.display();
     Ok(match new.as_slice() {
         [] => format!("all {taken} tensors start from {from}"),
-        [few @ ..] if few.len() <= 4 => {
+        few if few.len() <= 4 => {
             format!("{taken} tensors start from {from}; new are {}", few.join(", "))
         }
         many => format!(
