@@ -301,6 +301,18 @@ impl TrainArguments {
 impl NetworkArguments {
     /// Overrides what the job says of a network.
     fn apply(&self, job: &mut Job) -> Result<()> {
+        // The job holds them as settings of its optimizer, by which name they would be refused.
+        let of_optimizer = [
+            ("--momentum", self.momentum.is_some()),
+            ("--weight-decay", self.weight_decay.is_some()),
+        ];
+        if let (Some((option, _)), false) = (of_optimizer.iter().find(|(_, given)| *given), job.is_network())
+        {
+            return Err(Error::Usage {
+                what: format!("{option} is for networks"),
+                hint: "leave it out, or give a network: --model mlp".into(),
+            });
+        }
         let (model, train) = (&mut job.model, &mut job.train);
         model.weights = self.weights.clone().or(model.weights.take());
         model.freeze.extend(self.freeze.iter().cloned());

@@ -160,12 +160,12 @@ impl Job {
         // A folder may hold tables beside arrays: then a target tells which are meant.
         let meant = |path: &&PathBuf| is_array_name(path) || (data.target.is_empty() && are_arrays(path));
         if let Some(array) = data.paths.iter().find(meant) {
-            return match self.is_network() {
-                true => usage(
+            return match self.has_arrays() {
+                false => usage(
                     "arrays and tables do not go together",
                     format!("{} is an array; name either", array.display()),
                 ),
-                false => usage(
+                true => usage(
                     format!(
                         "{}: arrays are for networks, and the model is {}",
                         array.display(),

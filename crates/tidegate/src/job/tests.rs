@@ -271,10 +271,6 @@ fn numbers_out_of_range_are_refused() {
             "loss = \"mae\"\nsmoothing = 0.1",
             "--smoothing is of cross-entropy, and the loss is mae | leave it out, or give --loss cross_entropy".into(),
         ),
-        (
-            "patience = 3\nfolds = 5",
-            String::new(),
-        ),
     ] {
         assert_eq!(wrong(network("kind = \"cnn\"", train)), expected, "{train}");
     }
@@ -342,6 +338,11 @@ fn only_arrays_need_no_target() {
         "--where is for tables, and the data are arrays | leave it out"
     );
     assert!(wrong(data("path = [\"x.npy\", \"mnist\"]")).contains("arrays are named one at a time"));
+    let mixed = wrong(data("path = [\"x.npy\", \"a.csv\"]\ntarget = \"y\""));
+    assert!(
+        mixed.starts_with("arrays and tables do not go together"),
+        "{mixed}"
+    );
     assert!(wrong(data("path = \"y.npy\"")).contains("y.npy: no such file"));
     assert!(wrong(data("path = \"x.npy\"\nvalidation = \"none\"")).contains("none: no such file"));
     assert!(

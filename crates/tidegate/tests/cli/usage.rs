@@ -86,7 +86,7 @@ fn options_that_make_no_sense() {
     error: invalid value 'forest' for '--model <KIND>'
       [possible values: auto, linear, boost, mlp, cnn, resnet18, mobilenet, network]
 
-      tip: a similar value exists: 'boost'
+      tip: a similar value exists: 'resnet18'
 
     For more information, try '--help'.
     ");
@@ -188,7 +188,16 @@ fn options_of_another_model() {
     error: cnn is for arrays of images, and the data are a table
       hint: give --model mlp, or list layers in a job file
     ");
-    assert_snapshot!(refused("--model network"), @"");
+    assert_snapshot!(refused("--weight-decay 0.1"), @r"
+    exit 2
+    error: --weight-decay is for networks
+      hint: leave it out, or give a network: --model mlp
+    ");
+    assert_snapshot!(refused("--model network"), @r#"
+    exit 2
+    error: a network needs its layers
+      hint: list them in a job file: layers = ["flatten", { dense = 128, activation = "relu" }, { dense = "classes" }]
+    "#);
 }
 
 #[test]
