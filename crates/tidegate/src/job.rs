@@ -12,7 +12,6 @@ use tidegate_train::network::Loss;
 
 use crate::{Error, Result};
 
-mod arrays;
 mod check;
 mod parts;
 mod words;
@@ -89,7 +88,12 @@ impl Job {
 
     /// Whether the data are arrays; otherwise they are a table.
     pub fn has_arrays(&self) -> bool {
-        !self.data.paths.is_empty() && self.data.paths.iter().all(|path| arrays::are_arrays(path))
+        !self.data.paths.is_empty()
+            && self
+                .data
+                .paths
+                .iter()
+                .all(|path| tidegate_data::arrays::are_arrays(path))
     }
 
     /// Whether a network is trained: asked for by its kind, or by arrays.

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arrays::{are_arrays, is_array_name};
+use tidegate_data::arrays::are_arrays;
+
 use super::{Job, ModelKind, TrainPart, check_path, is_url};
 use crate::{Error, Result};
 
@@ -158,7 +159,7 @@ impl Job {
             return self.check_arrays();
         }
         // A folder may hold tables beside arrays: then a target tells which are meant.
-        let meant = |path: &&PathBuf| is_array_name(path) || (data.target.is_empty() && are_arrays(path));
+        let meant = |path: &&PathBuf| (!path.is_dir() || data.target.is_empty()) && are_arrays(path);
         if let Some(array) = data.paths.iter().find(meant) {
             return match self.has_arrays() {
                 false => usage(

@@ -75,7 +75,7 @@ impl Columns {
 
 /// A table of predictions on its way out.
 pub(super) enum Output {
-    Csv(CsvOutput),
+    Csv(Box<CsvOutput>),
     Parquet(Box<ParquetOutput>),
 }
 
@@ -102,7 +102,7 @@ impl Output {
         let grant = granted.map_err(|source| Error::Memory { what: OUTPUT, source })?;
         let out = Destination::open(path)?;
         Ok(match format {
-            OutputFormat::Csv => Output::Csv(CsvOutput::new(out, columns, grant)?),
+            OutputFormat::Csv => Output::Csv(Box::new(CsvOutput::new(out, columns, grant)?)),
             OutputFormat::Parquet => Output::Parquet(Box::new(ParquetOutput::new(out, columns, grant)?)),
         })
     }

@@ -320,12 +320,11 @@ fn options(
             *class_weights = network::balanced(source, holdout);
         }
     }
-    let epochs = f64::from(train.epochs);
     Ok(Options {
         loss: Some(loss),
         rule: train.optimizer,
         rate: job.model.learning_rate.unwrap_or(0.001),
-        schedule: train.schedule.over(epochs - train.warm_up),
+        schedule: train.schedule(),
         warm_up: train.warm_up,
         clip: train.clip.map(|clip| clip as f32),
         epochs: train.epochs,

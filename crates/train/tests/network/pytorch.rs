@@ -89,7 +89,8 @@ fn compare(what: &str, found: &[f32], expected: &[f32], tolerance: f32) -> Resul
     }
     let size = expected.iter().fold(1e-2f32, |size, value| size.max(value.abs()));
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-        if !((found - expected).abs() <= tolerance * size) {
+        let away = (found - expected).abs();
+        if away.is_nan() || away > tolerance * size {
             return Err(format!("{what}[{i}]: {found}, not {expected}"));
         }
     }
