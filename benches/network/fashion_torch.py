@@ -18,9 +18,9 @@ import step
 
 def network():
     return nn.Sequential(
-        *(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * 5 * 5, 128), nn.ReLU(), nn.Linear(128, 10)),
+        *(nn.Conv2d(1, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(32, 64, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10)),
     )
 
 
