@@ -39,6 +39,8 @@ TITLES = dict(
     resnet18="ResNet-18 at 64×64×3, batch 32, Adam",
 )
 THREADS = 2
+# A round is quiet where others used at most this share of the cores.
+QUIET = 0.1
 
 
 class Bench:
@@ -105,21 +107,24 @@ class Bench:
         return figures | json.loads(out.strip().splitlines()[-1]) | dict(others=max(others, 0))
 
     def wait_for_quiet(self):
-        """Until others use less than a tenth of the cores for a second, or patience ends."""
+        """Until others leave the cores alone for a second, or patience ends."""
         deadline = time.monotonic() + self.arguments.patience
         while time.monotonic() < deadline:
             busy = busy_seconds()
             time.sleep(1)
-            if busy_seconds() - busy < 0.1 * os.cpu_count():
+            if busy_seconds() - busy < QUIET * os.cpu_count():
                 return
 
     def rounds(self, contestants):
         """Each contestant in turn, round by round; the results of each, or its first failure."""
         results = {name: [] for name in contestants}
-        for _ in range(self.arguments.rounds):
+        for turn in range(self.arguments.rounds):
             for name, contest in contestants.items():
                 if not any("failed" in run for run in results[name]):
-                    results[name].append(contest())
+                    run = contest()
+                    results[name].append(run)
+                    told = f"{run['ms']:.2f} ms, others {run['others']:.0%}" if "ms" in run else run["failed"]
+                    print(f"round {turn + 1}, {name}: {told}", file=sys.stderr)
         for name, runs in results.items():
             failed = [run for run in runs if "failed" in run]
             self.complete &= not failed
@@ -158,6 +163,10 @@ def middle(runs, key):
     return statistics.median(key(run) for run in runs)
 
 
+def quiet(runs):
+    return [run for run in runs if run["others"] <= QUIET]
+
+
 def peaks(runs):
     """The median peaks, cell by cell: the kernel's cgroup peak, the process's, the heap's and that before the network."""
     names = ("group", "resident", "heap")
@@ -174,8 +183,9 @@ def steps(bench, case):
     results = bench.rounds(contestants)
     good = {name: runs for name, runs in results.items() if "failed" not in runs[0]}
     best = {name: min(run["ms"] for run in runs) for name, runs in good.items()}
-    median = {name: middle(runs, lambda run: run["ms"]) for name, runs in good.items()}
-    columns = ("ms/step, best round", "median round", "of PyTorch's best", "of its median", "cgroup peak", "resident peak", "heap peak", "before the network", "loss", "others on the cores")
+    # Others do not slow all contestants down alike: a round on busy cores counts only where there is no quiet one.
+    median = {name: middle(quiet(runs) or runs, lambda run: run["ms"]) for name, runs in good.items()}
+    columns = ("ms/step, best round", "median round", "of PyTorch's best", "of its median", "cgroup peak", "resident peak", "heap peak", "before the network", "loss", "quiet rounds", "others on the cores")
     head(f"{TITLES[case]}: {count} steps, {bench.arguments.rounds} rounds, {THREADS} threads", "", *columns)
     for name, title in titles.items():
         runs = results[name]
@@ -184,7 +194,7 @@ def steps(bench, case):
             continue
         ratios = [f"{of[name] / of['torch']:.3f}" if "torch" in good else "-" for of in (best, median)]
         others = f"{min(run['others'] for run in runs):.0%} to {max(run['others'] for run in runs):.0%}"
-        line(title, f"{best[name]:.2f}", f"{median[name]:.2f}", *ratios, *peaks(runs), f"{runs[-1]['loss']:.4g}", others)
+        line(title, f"{best[name]:.2f}", f"{median[name]:.2f}", *ratios, *peaks(runs), f"{runs[-1]['loss']:.4g}", f"{len(quiet(runs))} of {len(runs)}", others)
     versions = {runs[0]["version"] for runs in good.values() if "version" in runs[0]}
     print(f"\n{', '.join(sorted(versions))}.\n")
     if OURS not in contestants:
