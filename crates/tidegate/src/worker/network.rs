@@ -186,7 +186,7 @@ fn array_options(job: &Job) -> ArrayOptions {
         },
         labels: LabelOptions {
             task: job.model.task.map(LabelTask::from),
-            n_classes: None,
+            n_classes: network::units_at_the_end(&job.model.layers).filter(|units| *units > 2),
             known: None,
         },
     }

@@ -115,3 +115,48 @@ fn killed_at_any_moment_and_resumed_it_ends_at_the_same_weights() {
         assert!(found == expected, "other weights in round {round}");
     }
 }
+
+/// A job file over the bars, with these lines for the model.
+fn job(place: &Place, model: &str) {
+    let text =
+        format!("memory = \"100MB\"\n[data]\npath = \"x.npy\"\n[model]\n{model}\n[train]\nepochs = 1\n");
+    place.write("job.toml", text);
+}
+
+#[test]
+fn what_does_not_fit_is_said_before_anything_is_trained() {
+    let place = Place::new();
+    bars(&place, 120);
+    let refused = |model: &str| {
+        job(&place, model);
+        place.run("train job.toml").error()
+    };
+    insta::assert_snapshot!(refused("layers = [{ conv = 8, kernel = 5 }, { conv = 8, kernel = 9 }]"), @"");
+    insta::assert_snapshot!(refused("layers = [\"flatten\", { dense = 2 }]"), @"");
+    insta::assert_snapshot!(refused("kind = \"cnn\"\nfreeze = [\"conv9\"]"), @"");
+    let few = vec![0; 8 * 100];
+    place.write("y.npy", npy("<i8", &[100], &few));
+    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @"");
+    let same = vec![0; 8 * 120];
+    place.write("y.npy", npy("<i8", &[120], &same));
+    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @"");
+    place.write("y.npy", npy("<f4", &[120], &[0, 0, 192, 127].repeat(120)));
+    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @"");
+}
+
+#[test]
+fn the_kernel_s_peak_is_what_was_planned() {
+    let place = Place::new();
+    bars(&place, 900);
+    let trained = place.json(&format!("{TRAIN} --epochs 2 --model resnet18"));
+    let run = &trained["run"];
+    if run["peak_source"] != "cgroup peak" {
+        eprintln!("skipped: no cgroup of its own here");
+        return;
+    }
+    let [needs, peak] = ["needs_bytes", "peak_bytes"].map(|key| run[key].as_u64().unwrap() as f64);
+    assert!(
+        (peak / needs - 1.0).abs() < 0.03,
+        "{needs} planned, {peak} measured"
+    );
+}

@@ -199,6 +199,15 @@ impl Graph {
         let ends = builder.graph.nodes[last].shape.clone();
         if ends.0 != [outputs] {
             let asked = asks_for_outputs(layers);
+            if let Some(units) = units_at_the_end(layers) {
+                let name = layers.last().and_then(|layer| layer.name.clone());
+                let layer = name.unwrap_or_else(|| (layers.len() - 1).to_string());
+                return Err(Misfit {
+                    layer: format!("{layer} dense"),
+                    got: format!("{units} units to end with"),
+                    needs: format!("{outputs}, as the labels do: write dense = \"classes\""),
+                });
+            }
             if ends.0.len() != 1 || asked {
                 let needs = format!(
                     "the values of one axis, as {outputs} outputs are made of: put flatten or global_average_pool before the last dense layer"
@@ -231,6 +240,17 @@ fn asks_for_outputs(layers: &[Layer]) -> bool {
     layers
         .iter()
         .any(|layer| matches!(&layer.kind, Kind::Dense(dense) if dense.units == Units::Outputs))
+}
+
+/// The units of a last dense layer without activation: it is meant for the outputs.
+pub fn units_at_the_end(layers: &[Layer]) -> Option<usize> {
+    match layers.last().map(|layer| &layer.kind) {
+        Some(Kind::Dense(dense)) if dense.activation.is_none() => match dense.units {
+            Units::Fixed(units) => Some(units),
+            Units::Outputs => None,
+        },
+        _ => None,
+    }
 }
 
 fn misfit(layer: &str, got: &Shape, needs: impl Into<String>) -> Misfit {

@@ -33,7 +33,7 @@ mod weights;
 pub use design::{Design, input_shape};
 pub use folder::NetworkModel;
 pub use freeze::freeze;
-pub use graph::Misfit;
+pub use graph::{Misfit, units_at_the_end};
 pub use layer::{
     Activation, Axes, Conv, Dense, Depthwise, Embedding, Kind, Layer, Norm, Over, Padding, Pool, PoolKind,
     Residual, Sparse, Units,

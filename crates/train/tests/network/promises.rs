@@ -163,6 +163,11 @@ fn a_shape_that_does_not_fit_names_the_layer() {
         "layer 0 reshape gets 49 and needs 50 values, as 5×10 has",
     );
     says(
+        r#"["flatten", {"dense": 12}]"#,
+        &[7, 7, 1],
+        "layer 1 dense gets 12 units to end with and needs 10, as the labels do: write dense = \"classes\"",
+    );
+    says(
         r#"[{"conv": 8}, {"dense": "classes"}]"#,
         &[7, 7, 1],
         "layer the outputs gets 5×5×10 and needs the values of one axis, as 10 outputs are made of: put flatten or \
