@@ -101,50 +101,37 @@ impl Job {
         self.model.kind.is_network() || (self.model.kind == ModelKind::Auto && self.has_arrays())
     }
 
-    /// What a network makes small: what was asked for, or what is usual for the task. Two classes that are smoothed or
-    /// weighed are told apart by cross-entropy, with an output for each. Balanced weights are for the caller to fill in.
-    pub fn loss(&self, task: Task) -> Result<Loss> {
-        let weighed = self.train.smoothing.is_some() || self.model.class_weights.is_some();
-        let cross_entropy = || Loss::CrossEntropy {
-            smoothing: 0.0,
-            class_weights: Vec::new(),
+    /// Refuses a loss that was asked for and does not suit the task.
+    fn check_loss(&self, task: Task) -> Result<()> {
+        let usage = |what: String, hint: &str| {
+            Err(Error::Usage {
+                what,
+                hint: hint.into(),
+            })
         };
-        let mut loss = self.train.loss.clone().unwrap_or_else(|| match task {
-            Task::Multiclass => cross_entropy(),
-            Task::Binary if weighed => cross_entropy(),
-            Task::Binary => Loss::Binary,
-            Task::Regression => Loss::Mse,
-        });
-        let word = loss_word(&loss);
-        let usage = |what: String, hint: &str| Error::Usage {
-            what,
-            hint: hint.into(),
-        };
-        match (task, &loss) {
-            (Task::Binary | Task::Multiclass, Loss::CrossEntropy { .. }) | (Task::Binary, Loss::Binary) => (),
-            (Task::Regression, Loss::Mse | Loss::Mae | Loss::Huber { .. }) => (),
+        let word = self.train.loss.as_ref().map_or("", loss_word);
+        match (task, &self.train.loss) {
+            (_, None)
+            | (Task::Multiclass, Some(Loss::CrossEntropy { .. }))
+            | (Task::Binary, Some(Loss::Binary { .. }))
+            | (Task::Regression, Some(Loss::Mse | Loss::Mae | Loss::Huber { .. })) => {}
             (Task::Binary, _) => {
                 let what = format!("--loss {word} is not for one of two values");
-                return Err(usage(what, "give binary or cross_entropy, or leave it out"));
+                return usage(what, "give binary, or leave it out");
             }
             (Task::Multiclass, _) => {
                 let what = format!("--loss {word} is not for one of several values");
-                return Err(usage(what, "give cross_entropy, or leave it out"));
+                return usage(what, "give cross_entropy, or leave it out");
             }
             (Task::Regression, _) => {
                 let what = format!("--loss {word} is for classes, not for numbers");
-                return Err(usage(what, "give mse, mae or huber, or leave it out"));
+                return usage(what, "give mse, mae or huber, or leave it out");
             }
         }
-        match (&mut loss, self.train.smoothing) {
-            (Loss::CrossEntropy { smoothing, .. }, Some(asked)) => *smoothing = asked as f32,
-            (_, Some(_)) => {
-                let what = format!("--smoothing is of cross-entropy, and the loss is {word}");
-                return Err(usage(what, "leave it out, or give --loss cross_entropy"));
-            }
-            (_, None) => (),
+        match self.train.smoothing.is_some() && task != Task::Multiclass {
+            true => usage("--smoothing is for three classes or more".into(), "leave it out"),
+            false => Ok(()),
         }
-        Ok(loss)
     }
 
     /// How the source is read.
@@ -187,7 +174,7 @@ impl Job {
 fn loss_word(loss: &Loss) -> &'static str {
     match loss {
         Loss::CrossEntropy { .. } => "cross_entropy",
-        Loss::Binary => "binary",
+        Loss::Binary { .. } => "binary",
         Loss::Mse => "mse",
         Loss::Mae => "mae",
         Loss::Huber { .. } => "huber",

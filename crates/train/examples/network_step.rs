@@ -22,7 +22,9 @@ fn main() {
         threads,
         learning: Some(Learning {
             loss: match outputs {
-                1 => Loss::Binary,
+                1 => Loss::Binary {
+                    class_weights: Vec::new(),
+                },
                 _ => Loss::CrossEntropy {
                     smoothing: 0.0,
                     class_weights: Vec::new(),

@@ -46,6 +46,8 @@ pub enum Error {
     WentBad { epoch: u32, step: u64, what: String },
     #[error("the loss {loss} is none for {labels}")]
     OtherLoss { loss: String, labels: &'static str },
+    #[error("sample {sample} has the token {token}, and the embedding takes whole numbers from 0 to {}", tokens - 1)]
+    UnknownToken { sample: u64, token: f64, tokens: usize },
     #[error("the layers to freeze are not in the network: {}", names.join(", "))]
     NothingToFreeze { names: Vec<String> },
     #[error("no memory for the arena of the network")]
@@ -127,6 +129,7 @@ impl Error {
                 "classes" => "leave it out, or give cross_entropy".into(),
                 _ => "leave it out, or give binary".into(),
             }),
+            Error::UnknownToken { .. } => Some("give the embedding as many tokens as the data has".into()),
             Error::NothingToFreeze { .. } => {
                 Some("a layer goes by its name, or by its place in the list from 0".into())
             }

@@ -308,17 +308,32 @@ fn options(
         }
         .into());
     }
-    if let Loss::CrossEntropy {
-        smoothing,
-        class_weights,
-    } = &mut loss
-    {
-        if let Some(asked) = train.smoothing {
-            *smoothing = asked as f32;
+    let weights = match job.model.class_weights {
+        Some(ClassWeights::Balanced) => network::balanced(source, holdout),
+        None => Vec::new(),
+    };
+    if job.model.class_weights.is_some() && weights.is_empty() {
+        return Err(TrainError::ClassWeights { classes: 0 }.into());
+    }
+    match &mut loss {
+        Loss::CrossEntropy {
+            smoothing,
+            class_weights,
+        } => {
+            *smoothing = train.smoothing.map_or(*smoothing, |asked| asked as f32);
+            // A loss that was asked for may bring its own.
+            if !weights.is_empty() {
+                *class_weights = weights;
+            }
         }
-        if matches!(job.model.class_weights, Some(ClassWeights::Balanced)) {
-            *class_weights = network::balanced(source, holdout);
+        _ if train.smoothing.is_some() => {
+            return Err(Error::Usage {
+                what: "--smoothing is for three classes or more".into(),
+                hint: "leave it out".into(),
+            });
         }
+        Loss::Binary { class_weights } if !weights.is_empty() => *class_weights = weights,
+        _ => {}
     }
     Ok(Options {
         loss: Some(loss),

@@ -84,13 +84,13 @@ impl Design {
         match &self.labels {
             Labels::One(target) => match target.task() {
                 Task::Regression => Loss::Mse,
-                Task::Binary => Loss::Binary,
+                Task::Binary => binary(),
                 Task::Multiclass => Loss::CrossEntropy {
                     smoothing: 0.0,
                     class_weights: Vec::new(),
                 },
             },
-            Labels::Flags { .. } => Loss::Binary,
+            Labels::Flags { .. } => binary(),
             Labels::Numbers { .. } => Loss::Mse,
         }
     }
@@ -100,6 +100,14 @@ impl Design {
         match self.loss() {
             Loss::Mse => matches!(loss, Loss::Mse | Loss::Mae | Loss::Huber { .. }),
             suits => std::mem::discriminant(&suits) == std::mem::discriminant(loss),
+        }
+    }
+
+    /// Tokens that a sample may hold, where it is made of them.
+    pub(super) fn tokens(&self) -> Option<usize> {
+        match self.layers.first().map(|layer| &layer.kind) {
+            Some(Kind::Embedding(embedding)) => Some(embedding.tokens),
+            _ => None,
         }
     }
 
@@ -114,6 +122,12 @@ impl Design {
             Labels::Flags { .. } => "flags",
             Labels::Numbers { .. } => "numbers",
         }
+    }
+}
+
+fn binary() -> Loss {
+    Loss::Binary {
+        class_weights: Vec::new(),
     }
 }
 

@@ -16,7 +16,11 @@ pub enum Loss {
         class_weights: Vec<f32>,
     },
     /// `ln(1 + e^z) - z · y`, for every output
-    Binary,
+    Binary {
+        /// How much a sample of each of two values counts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        class_weights: Vec<f32>,
+    },
     /// `(z - y)²`
     Mse,
     /// `|z - y|`
@@ -44,7 +48,9 @@ impl Loss {
     /// How much a sample with this target counts.
     pub fn weight(&self, target: f32) -> f32 {
         match self {
-            Loss::CrossEntropy { class_weights, .. } if !class_weights.is_empty() => {
+            Loss::CrossEntropy { class_weights, .. } | Loss::Binary { class_weights }
+                if !class_weights.is_empty() =>
+            {
                 class_weights.get(target as usize).copied().unwrap_or(1.0)
             }
             _ => 1.0,

@@ -287,7 +287,7 @@ impl Training<'_, '_> {
 
     fn learn(&mut self, batch: &SampleBatch) -> Result<f64> {
         let rows = batch.n_samples();
-        self.take(batch);
+        self.take(batch)?;
         let step_rows = (self.options.batch * self.options.accumulate as usize) as u64;
         let of_step = step_rows.min(self.n_training - self.progress.position);
         let first = batch.cursor() - rows as u64 == self.progress.position;
@@ -320,16 +320,18 @@ impl Training<'_, '_> {
     }
 
     /// Puts samples and targets where the machine takes them from.
-    fn take(&mut self, batch: &SampleBatch) {
+    fn take(&mut self, batch: &SampleBatch) -> Result<()> {
         let rows = batch.n_samples();
         let len = self.design.input.iter().product::<usize>();
         let inputs = &mut self.machine.inputs()[..rows * len];
         batch.write_inputs(inputs);
         self.design.scaling.apply(inputs);
+        check_tokens(self.design, batch, inputs)?;
         let targets = batch.targets();
         let into = &mut self.machine.targets()[..targets.len()];
         into.copy_from_slice(targets);
         self.design.scale_targets(into);
+        Ok(())
     }
 
     /// A step is done: say so, and save now and then.
@@ -432,7 +434,7 @@ impl Training<'_, '_> {
         let options = feed_options(self.options, self.prefetch, part);
         let outputs = self.design.outputs();
         source.feed(&options, self.ledger, |batch| {
-            self.take(batch);
+            self.take(batch)?;
             loss += self.machine.judge(batch.n_samples());
             rows += batch.n_samples() as u64;
             let width = self.design.labels.width();
@@ -538,6 +540,22 @@ impl Training<'_, '_> {
     }
 }
 
+/// Refuses a sample with a token that the embedding does not have.
+pub(super) fn check_tokens(design: &Design, batch: &SampleBatch, inputs: &[f32]) -> Result<()> {
+    let Some(tokens) = design.tokens() else {
+        return Ok(());
+    };
+    let known = |token: &f32| token.fract() == 0.0 && (0.0..tokens as f32).contains(token);
+    match inputs.iter().position(|token| !known(token)) {
+        None => Ok(()),
+        Some(at) => Err(Error::UnknownToken {
+            sample: batch.samples()[at / (inputs.len() / batch.n_samples())],
+            token: f64::from(inputs[at]),
+            tokens,
+        }),
+    }
+}
+
 fn describe(fault: Option<Fault>, batch: &SampleBatch) -> String {
     let sample = |place: usize| {
         batch
@@ -565,8 +583,10 @@ fn mix(x: u64) -> u64 {
 
 /// The weights of classes that make every class count as much as any other, one in the mean over samples.
 pub fn balanced(source: &ArraySource, holdout: Holdout) -> Vec<f32> {
-    let is_classes = matches!(source.labels(), Some(Labels::One(Target::Classes { .. })));
-    if !is_classes {
+    if !matches!(
+        source.labels(),
+        Some(Labels::One(Target::Classes { .. } | Target::Binary { .. }))
+    ) {
         return Vec::new();
     }
     let part = if holdout.is_none() {

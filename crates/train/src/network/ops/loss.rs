@@ -57,6 +57,8 @@ impl Losses {
             let mut slopes = slopes;
             for (i, (z, y)) in made.iter().zip(targets).enumerate() {
                 let (loss, slope) = value(*z, *y, option);
+                let weight = self.loss.weight(*y);
+                let (loss, slope) = (weight * loss, weight * slope);
                 sum += loss;
                 if let Some(slopes) = &mut slopes {
                     slopes[i] = slope * part * share;
@@ -65,7 +67,7 @@ impl Losses {
             sum * part
         };
         match &self.loss {
-            Loss::CrossEntropy { .. } | Loss::Binary => each(
+            Loss::CrossEntropy { .. } | Loss::Binary { .. } => each(
                 |z, y, _| {
                     let e = exp(-z.abs());
                     let positive = if z >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) };
