@@ -102,7 +102,7 @@ impl Job {
     }
 
     /// Refuses a loss that was asked for and does not suit the task.
-    fn check_loss(&self, task: Task) -> Result<()> {
+    fn check_loss_for(&self, task: Task) -> Result<()> {
         let usage = |what: String, hint: &str| {
             Err(Error::Usage {
                 what,

@@ -353,7 +353,7 @@ fn only_arrays_need_no_target() {
 
 #[test]
 fn a_loss_suits_its_task() {
-    let loss = |train: &str, task| network("kind = \"mlp\"", train).unwrap().check_loss(task);
+    let loss = |train: &str, task| network("kind = \"mlp\"", train).unwrap().check_loss_for(task);
     for (train, task) in [
         ("", Task::Binary),
         ("loss = \"mae\"", Task::Regression),

@@ -131,24 +131,46 @@ fn what_does_not_fit_is_said_before_anything_is_trained() {
         job(&place, model);
         place.run("train job.toml").error()
     };
-    insta::assert_snapshot!(refused("layers = [{ conv = 8, kernel = 5 }, { conv = 8, kernel = 9 }]"), @"");
-    insta::assert_snapshot!(refused("layers = [\"flatten\", { dense = 2 }]"), @"");
-    insta::assert_snapshot!(refused("kind = \"cnn\"\nfreeze = [\"conv9\"]"), @"");
+    insta::assert_snapshot!(refused("layers = [{ conv = 8, kernel = 5 }, { conv = 8, kernel = 9 }]"), @r"
+    exit 2
+    error: layer 1 conv gets 8×8×8 and needs at least 9 rows, or padding
+    ");
+    insta::assert_snapshot!(refused("layers = [\"flatten\", { dense = 2 }]"), @r#"
+    exit 2
+    error: layer 1 dense gets 2 units to end with and needs 3, as the labels do: write dense = "classes"
+    "#);
+    insta::assert_snapshot!(refused("kind = \"cnn\"\nfreeze = [\"conv9\"]"), @r"
+    exit 2
+    error: the layers to freeze are not in the network: conv9
+      hint: a layer goes by its name, or by its place in the list from 0
+    ");
     let few = vec![0; 8 * 100];
     place.write("y.npy", npy("<i8", &[100], &few));
-    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @"");
+    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @r"
+    exit 1
+    error: [dir]/x.npy has 120 samples and [dir]/y.npy has 100 labels
+      hint: check that both are of the same part of the data
+    ");
     let same = vec![0; 8 * 120];
     place.write("y.npy", npy("<i8", &[120], &same));
-    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @"");
+    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @r"
+    exit 1
+    error: [dir]/y.npy: all labels are 0
+      hint: there is nothing to learn: check how the data was selected
+    ");
     place.write("y.npy", npy("<f4", &[120], &[0, 0, 192, 127].repeat(120)));
-    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @"");
+    insta::assert_snapshot!(place.run("train x.npy --memory 100MB").error(), @r"
+    exit 1
+    error: [dir]/y.npy: label 0 is NaN, which is no finite number
+      hint: leave such samples out, or mend their labels
+    ");
 }
 
 #[test]
 fn the_kernel_s_peak_is_what_was_planned() {
     let place = Place::new();
     bars(&place, 900);
-    let trained = place.json(&format!("{TRAIN} --epochs 2 --model resnet18"));
+    let trained = place.json("train x.npy --batch 32 --memory 300MB --epochs 2 --model resnet18");
     let run = &trained["run"];
     if run["peak_source"] != "cgroup peak" {
         eprintln!("skipped: no cgroup of its own here");

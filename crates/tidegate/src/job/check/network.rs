@@ -98,7 +98,7 @@ impl Job {
         }
         // Which loss suits is known beforehand where the task was said.
         match (self.model.task, &train.loss, train.smoothing) {
-            (Some(task), ..) => self.check_loss(task),
+            (Some(task), ..) => self.check_loss_for(task),
             (None, Some(loss), Some(_)) if !matches!(loss, Loss::CrossEntropy { .. }) => usage(
                 format!(
                     "--smoothing is of cross-entropy, and the loss is {}",
