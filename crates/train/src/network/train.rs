@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tidegate_data::Holdout;
-use tidegate_data::arrays::{ArraySource, FeedOptions, Labels, Order, Part, SampleBatch};
-use tidegate_data::target::{Target, Task};
+use tidegate_data::arrays::{ArraySource, FeedOptions, Order, Part, SampleBatch};
 use tidegate_memory::{Grant, Ledger};
 
 use super::design::Design;
@@ -16,6 +15,7 @@ use super::judge::Judge;
 use super::loss::Loss;
 use super::machine::{Batch, Fault, Machine};
 use super::plan::{ARENA, BEST, EVALUATION, Planned, feed_options};
+use super::prior::prior;
 use super::rule::{Moment, Rule};
 use super::schedule::{Course, Schedule};
 use super::state::{self, Best, BestWeights, Past, Progress, Settings};
@@ -174,31 +174,6 @@ pub fn train(
 enum Ended {
     Done(Box<Report>),
     Stopped { epoch: u32, checkpoint: bool },
-}
-
-/// What the trivial model says: a mean, a share, or one for each class.
-fn prior(source: &ArraySource, part: Part) -> Vec<f64> {
-    let Some(labels) = source.labels() else {
-        return Vec::new();
-    };
-    match labels {
-        Labels::One(target) if target.task() == Task::Multiclass => {
-            let counts = source.class_counts(part);
-            let all = counts.iter().sum::<u64>().max(1) as f64;
-            counts.iter().map(|count| *count as f64 / all).collect()
-        }
-        labels => {
-            let mut sums = vec![0.0; labels.width()];
-            let mut n = 0u64;
-            for sample in (0..source.n_samples()).filter(|sample| part.contains(*sample)) {
-                n += 1;
-                for (sum, value) in sums.iter_mut().zip(source.target(sample)) {
-                    *sum += f64::from(*value);
-                }
-            }
-            sums.iter().map(|sum| sum / n.max(1) as f64).collect()
-        }
-    }
 }
 
 struct Training<'a, 'b> {
@@ -579,32 +554,4 @@ fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
-}
-
-/// The weights of classes that make every class count as much as any other, one in the mean over samples.
-pub fn balanced(source: &ArraySource, holdout: Holdout) -> Vec<f32> {
-    if !matches!(
-        source.labels(),
-        Some(Labels::One(Target::Classes { .. } | Target::Binary { .. }))
-    ) {
-        return Vec::new();
-    }
-    let part = if holdout.is_none() {
-        Part::All
-    } else {
-        Part::Training(holdout)
-    };
-    let counts = source.class_counts(part);
-    let (all, there) = (
-        counts.iter().sum::<u64>() as f64,
-        counts.iter().filter(|count| **count > 0).count() as f64,
-    );
-    let weight = |count: &u64| {
-        if *count > 0 {
-            (all / (there * *count as f64)) as f32
-        } else {
-            1.0
-        }
-    };
-    counts.iter().map(weight).collect()
 }
