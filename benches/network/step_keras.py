@@ -65,7 +65,7 @@ def main():
     if classes == 2:
         y, loss_of = tf.cast(y, tf.float32)[:, None], keras.losses.BinaryCrossentropy(from_logits=True)
     optimizer = keras.optimizers.Adam(1e-3)
-    # Keras would choose XLA by itself where it can, which on CPUs is slower here.
+    # Keras may choose XLA by itself. On two cores that was slower: 505 ms instead of 232 for cnn, 3.9 instead of 3.3 for mlp.
     model.compile(optimizer=optimizer, loss=loss_of, jit_compile=False)
 
     @tf.function
