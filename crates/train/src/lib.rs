@@ -8,6 +8,7 @@ pub mod boost;
 mod checkpoint;
 mod error;
 mod event;
+mod exponential;
 pub mod linear;
 mod metrics;
 mod model;

@@ -15,7 +15,6 @@ mod bins;
 mod categories;
 mod checkpoint;
 mod evaluate;
-mod exponential;
 mod fill;
 mod forest;
 mod grow;

@@ -12,9 +12,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::exponential::{exp_negative, ln_1p_unit, nearest};
 use super::hash::row_bits;
 use super::rows::Block;
+use crate::exponential::{exp_negative, ln_1p_unit, nearest};
 
 /// What a forest is trained for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

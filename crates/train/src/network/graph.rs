@@ -1,7 +1,8 @@
 //! Layers become a graph with every shape known; what does not fit is said before anything is built.
 
 use super::layer::{Activation, Axes, Kind, Layer, Over, Padding, PoolKind, Units};
-use super::shape::{Shape, Window};
+use super::limits::{MOST_SIZE, MOST_VALUES, sizes};
+use super::shape::{Shape, Window, product};
 
 /// A layer cannot take what comes to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +128,7 @@ pub(crate) enum Form {
 
 impl Form {
     pub(crate) fn len(self) -> usize {
-        self.shape().iter().product()
+        product(&self.shape())
     }
 
     /// On disk.
@@ -292,6 +293,10 @@ impl Builder {
         let name = format!("{path} {}", word(&layer.kind));
         let learned = !layer.frozen;
         let wrong = |needs: &str| misfit(&name, &got, needs);
+        if sizes(&layer.kind).iter().any(|size| *size > MOST_SIZE) {
+            return Err(wrong(&format!("sizes of {MOST_SIZE} at the most")));
+        }
+        let n_weights = self.graph.weights.len();
         let (kind, shape) = match &layer.kind {
             Kind::Dense(dense) => {
                 let outputs = match dense.units {
@@ -322,7 +327,7 @@ impl Builder {
                 let two = got.0.len() == 3;
                 let [_, _, channels] = image;
                 let groups = conv.groups.max(1);
-                if channels % groups != 0 || conv.channels % groups != 0 {
+                if conv.channels == 0 || channels % groups != 0 || conv.channels % groups != 0 {
                     return Err(wrong(&format!(
                         "channels that {groups} groups divide, before and after"
                     )));
@@ -342,7 +347,10 @@ impl Builder {
                     two,
                 };
                 let taps = window.kernel[0] * window.kernel[1];
-                let (fan_in, fan_out) = (taps * channels / groups, taps * conv.channels / groups);
+                let (fan_in, fan_out) = (
+                    taps.saturating_mul(channels / groups),
+                    taps.saturating_mul(conv.channels / groups),
+                );
                 let initial = initial(fan_in, fan_out, conv.activation);
                 let weight = self.weight(format!("{path}.weight"), form, initial, learned);
                 let bias = conv.bias.then(|| self.bias(path, conv.channels, learned));
@@ -369,7 +377,11 @@ impl Builder {
                     two,
                 };
                 let taps = window.kernel[0] * window.kernel[1];
-                let initial = initial(taps, taps * depthwise.multiplier.max(1), depthwise.activation);
+                let initial = initial(
+                    taps,
+                    taps.saturating_mul(depthwise.multiplier.max(1)),
+                    depthwise.activation,
+                );
                 let weight = self.weight(format!("{path}.weight"), form, initial, learned);
                 let bias = depthwise.bias.then(|| self.bias(path, outputs, learned));
                 let kind = NodeKind::Depthwise {
@@ -494,6 +506,10 @@ impl Builder {
             }
             Kind::Sparse(_) => return Err(wrong("the columns of a table, as its first layer")),
         };
+        let new = &self.graph.weights[n_weights..];
+        if shape.len() > MOST_VALUES || new.iter().any(|weight| weight.form.len() > MOST_VALUES) {
+            return Err(wrong(&format!("to stay below {MOST_VALUES} values and weights")));
+        }
         Ok(self.graph.push(&name, kind, vec![input], shape))
     }
 
@@ -507,7 +523,7 @@ impl Builder {
 /// off, by Glorot elsewhere.
 fn initial(fan_in: usize, fan_out: usize, activation: Option<Activation>) -> Initial {
     let bound = match activation {
-        None | Some(Activation::Sigmoid | Activation::Tanh) => 6.0 / (fan_in + fan_out) as f32,
+        None | Some(Activation::Sigmoid | Activation::Tanh) => 6.0 / (fan_in as f32 + fan_out as f32),
         Some(_) => 6.0 / fan_in as f32,
     };
     Initial::Uniform(bound.sqrt())

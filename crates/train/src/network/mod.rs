@@ -14,6 +14,7 @@ mod graph;
 mod judge;
 mod kernels;
 mod layer;
+mod limits;
 mod loss;
 mod lower;
 mod machine;

@@ -20,6 +20,9 @@ const FEED: &str = "feed";
 const SAMPLES: &str = "samples";
 const VALIDATION: &str = "samples that judge";
 
+/// More threads have less to do than it takes to wake them.
+const MOST_THREADS: usize = 64;
+
 /// A program and what it takes to train it.
 pub struct Planned {
     pub program: Program,
@@ -118,7 +121,7 @@ pub fn plan(
         validation: kept_bytes(validation, &keep),
     };
     let mut found = None;
-    for n in (1..=threads.max(1)).rev() {
+    for n in (1..=threads.clamp(1, MOST_THREADS)).rev() {
         let program = compile(n)?;
         if total(&needs(&program, n, data)) <= budget {
             found = Some((n, program));

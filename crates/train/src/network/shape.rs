@@ -10,7 +10,7 @@ pub struct Shape(pub Vec<usize>);
 impl Shape {
     /// Values of a sample.
     pub fn len(&self) -> usize {
-        self.0.iter().product()
+        product(&self.0)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -35,6 +35,13 @@ impl Shape {
             _ => None,
         }
     }
+}
+
+/// A product that stays at the largest number rather than begin anew.
+pub(crate) fn product(factors: &[usize]) -> usize {
+    factors
+        .iter()
+        .fold(1, |product, factor| product.saturating_mul(*factor))
 }
 
 /// `28×28×1`

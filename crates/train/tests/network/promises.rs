@@ -176,6 +176,33 @@ fn a_shape_that_does_not_fit_names_the_layer() {
 }
 
 #[test]
+fn numbers_that_no_memory_holds_are_refused_before_they_are_multiplied() {
+    for (layers, name) in [
+        (r#"["flatten", {"dense": 4294967296}]"#, "1 dense"),
+        (r#"[{"conv": 8, "kernel": [4294967296, 4294967296]}]"#, "0 conv"),
+        (r#"[{"conv": 8, "padding": [9223372036854775807, 1]}]"#, "0 conv"),
+        (r#"[{"conv": 0}]"#, "0 conv"),
+        (
+            r#"[{"depthwise": 3, "multiplier": 18446744073709551615}]"#,
+            "0 depthwise",
+        ),
+        (
+            r#"[{"max_pool": 2, "padding": 18446744073709551615}]"#,
+            "0 max_pool",
+        ),
+        (r#"[{"reshape": [4294967296, 4294967296, 49]}]"#, "0 reshape"),
+        (
+            r#"["flatten", {"dense": 16777216}, {"dense": 16777216}]"#,
+            "2 dense",
+        ),
+        (r#"[{"conv": 16777216, "kernel": 1, "padding": 40000}]"#, "0 conv"),
+    ] {
+        let found = misfit(layers, &[7, 7, 1]);
+        assert_eq!(found.layer, name, "{found}");
+    }
+}
+
+#[test]
 fn what_first_went_bad_is_named_and_weights_stay() {
     let (layers, input, outputs) = networks().swap_remove(0);
     let mut machine = build(layers, &input, outputs, 2, None);

@@ -4,27 +4,7 @@
 
 use super::super::layer::Activation;
 use super::vectorized::vectorized;
-
-/// `e^x`, within two units in the last place; saturates where a float ends.
-#[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
-    // Adding 1.5 · 2²³ rounds to a whole number, which then stands in the low bits.
-    const ROUND: f32 = 12_582_912.0;
-    // ln 2 in two parts; multiples of the first by up to 2¹² are exact.
-    const LN2_HIGH: f32 = 0.693_359_4;
-    const LN2_LOW: f32 = -2.121_944_4e-4;
-    let x = x.clamp(-87.0, 88.0);
-    let lifted = x * std::f32::consts::LOG2_E + ROUND;
-    let n = lifted - ROUND;
-    let r = x - n * LN2_HIGH - n * LN2_LOW;
-    // The series of e^r: |r| ≤ ½ ln 2, so the term after the last is below 6e-9.
-    let mut sum = 1.0 / 5040.0;
-    for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        sum = sum * r + factor;
-    }
-    let exponent = (lifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127)) << 23;
-    sum * f32::from_bits(exponent)
-}
+use crate::exponential::{exp, ln_1p_unit};
 
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
@@ -55,15 +35,7 @@ fn erf(x: f32) -> f32 {
 
 #[inline(always)]
 fn softplus(x: f32) -> f32 {
-    let e = exp(-x.abs());
-    // ln(1 + e) by 2 artanh(e / (2 + e)).
-    let s = e / (2.0 + e);
-    let square = s * s;
-    let mut sum = 1.0 / 15.0;
-    for factor in [1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 0.2, 1.0 / 3.0, 1.0] {
-        sum = sum * square + factor;
-    }
-    x.max(0.0) + 2.0 * s * sum
+    x.max(0.0) + ln_1p_unit(exp(-x.abs()))
 }
 
 const GELU_SCALE: f32 = 0.797_884_6;

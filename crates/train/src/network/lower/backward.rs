@@ -117,14 +117,9 @@ impl Lowering<'_> {
                 let extent = self.conv_extent(node, window, *groups);
                 let pooled = self.pooled[node];
                 if pooled.is_none()
-                    && let Some(places) = pointwise_conv(window, *groups)
+                    && let Some(extent) = pointwise_conv(window, &extent)
                 {
                     let undone = self.undo(node, *activation, slope);
-                    let extent = dense::Extent {
-                        inputs: extent.input[2],
-                        outputs: extent.output[2],
-                        places: places * extent.output[0] * extent.output[1],
-                    };
                     return self.backward_dense(node, extent, (*weight, *bias), x, undone);
                 }
                 let undone = match pooled {

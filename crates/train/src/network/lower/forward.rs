@@ -89,13 +89,8 @@ impl Lowering<'_> {
                 });
                 self.pooled[node] = pooled;
                 if pooled.is_none()
-                    && let Some(places) = pointwise_conv(window, *groups)
+                    && let Some(extent) = pointwise_conv(window, &extent)
                 {
-                    let extent = dense::Extent {
-                        inputs: extent.input[2],
-                        outputs: extent.output[2],
-                        places: places * extent.output[0] * extent.output[1],
-                    };
                     let kept = self.kept_for(node, *activation);
                     let op = dense::Forward {
                         extent,

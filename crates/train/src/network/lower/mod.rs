@@ -8,7 +8,7 @@ use super::graph::{Graph, NodeKind};
 use super::kernels::correlate::Axis;
 
 use super::loss::Loss;
-use super::ops::{batch_norm, conv, depthwise, loss, pool, update};
+use super::ops::{batch_norm, conv, dense, depthwise, loss, pool, update};
 use super::rule::Rule;
 use super::shape::Window;
 use super::step::{Learned, Op};
@@ -368,9 +368,13 @@ fn axes(window: &Window, input: [usize; 3], output: [usize; 3]) -> [Axis; 2] {
 }
 
 /// A convolution of single places is a dense layer over them.
-fn pointwise_conv(window: &Window, groups: usize) -> Option<usize> {
+fn pointwise_conv(window: &Window, extent: &conv::Extent) -> Option<dense::Extent> {
     let single = window.kernel == [1, 1] && window.stride == [1, 1] && window.before == [0, 0];
-    (single && groups == 1).then_some(1)
+    (single && extent.groups == 1).then(|| dense::Extent {
+        inputs: extent.input[2],
+        outputs: extent.output[2],
+        places: extent.output[0] * extent.output[1],
+    })
 }
 
 fn weights_of(kind: &NodeKind) -> Vec<usize> {

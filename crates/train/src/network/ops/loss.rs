@@ -1,9 +1,9 @@
 //! The loss of every sample, and its slope by the outputs.
 
 use super::super::arena::Buffer;
-use super::super::kernels::elementwise::exp;
 use super::super::loss::Loss;
 use super::super::step::{Op, Step};
+use crate::exponential::exp;
 
 pub(crate) struct Losses {
     pub loss: Loss,

@@ -6,17 +6,27 @@ const ROUND: f32 = 12_582_912.0;
 
 /// The nearest whole number to one within ±2²².
 #[inline(always)]
-pub(super) fn nearest(x: f32) -> i32 {
+pub(crate) fn nearest(x: f32) -> i32 {
     (x + ROUND).to_bits().wrapping_sub(ROUND.to_bits()) as i32
 }
 
 /// `e^x` for `x ≤ 0`, within two units in the last place; below −87 it stays at `e^−87`.
 #[inline(always)]
-pub(super) fn exp_negative(x: f32) -> f32 {
+pub(crate) fn exp_negative(x: f32) -> f32 {
+    exp_within(if x > -87.0 { x } else { -87.0 })
+}
+
+/// `e^x`, within two units in the last place; it stays at `e^−87` and `e^88` beyond them. What is not a number stays so.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    exp_within(x.clamp(-87.0, 88.0))
+}
+
+#[inline(always)]
+fn exp_within(x: f32) -> f32 {
     // ln 2 in two parts; multiples of the first by up to 2¹² are exact.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    let x = if x > -87.0 { x } else { -87.0 };
     let lifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = lifted - ROUND;
     let r = x - n * LN2_HIGH - n * LN2_LOW;
@@ -31,7 +41,7 @@ pub(super) fn exp_negative(x: f32) -> f32 {
 
 /// `ln(1 + x)` for `x` from 0 to 1, by `2 artanh(x / (2 + x))`.
 #[inline(always)]
-pub(super) fn ln_1p_unit(x: f32) -> f32 {
+pub(crate) fn ln_1p_unit(x: f32) -> f32 {
     let s = x / (2.0 + x);
     let square = s * s;
     // s ≤ ⅓, so the term after the last is below 1e-8.
