@@ -130,11 +130,16 @@ pub fn explain_model(folder: &Path) -> Result<Explained> {
 /// A network relies on all of its sample; how far it can be trusted is told like that of others.
 fn explain_network(folder: &Path) -> Result<Explained> {
     let (design, report) = (NetworkModel::load_design(folder)?, Report::load(folder)?);
+    let encoders = NetworkModel::load_encoders(folder)?;
     Ok(Explained {
         kind: "network".into(),
         task: design.task().into(),
-        target: String::new(),
-        over_folds: Vec::new(),
+        over_folds: report.over_folds(),
+        n_encoded: match &encoders {
+            Some(encoders) => encoders.width().total() as u64,
+            None => design.input.iter().product::<usize>() as u64,
+        },
+        target: encoders.map_or(String::new(), |encoders| encoders.target_column),
         classes: report.classes,
         rows: report.rows,
         epochs: report.epochs,
@@ -142,7 +147,6 @@ fn explain_network(folder: &Path) -> Result<Explained> {
         metrics: report.metrics,
         columns: Vec::new(),
         encoded: Vec::new(),
-        n_encoded: design.input.iter().product::<usize>() as u64,
         by_class: report.by_class,
         confusion: report.confusion,
         calibration: report.calibration,

@@ -22,6 +22,7 @@ mod linear;
 mod network;
 mod predict;
 mod relay;
+mod rows;
 mod train;
 
 /// What a worker is started for.

@@ -39,7 +39,7 @@ pub struct PredictedRows {
 
 impl PredictedRows {
     /// Notes where the first ones stand, before the counts of a piece are added.
-    fn note_parts(&mut self, piece: &RowCounts, part: usize) {
+    pub(crate) fn note_parts(&mut self, piece: &RowCounts, part: usize) {
         if self.counts.first_bad.is_none() && piece.first_bad.is_some() {
             self.counts.first_bad.clone_from(&piece.first_bad);
             self.first_bad_part = part;
@@ -220,7 +220,7 @@ fn score<'r>(model: &Model, batch: &mut Batch, room: &'r Room) -> Scored<'r> {
 }
 
 /// The place of the predicted value among the target's, and the score that stands for the row.
-fn decide(target: &Target, scores: &[f64]) -> (usize, f64) {
+pub(crate) fn decide(target: &Target, scores: &[f64]) -> (usize, f64) {
     match target {
         Target::Number { .. } => (0, scores[0]),
         Target::Binary { .. } => (usize::from(scores[0] >= 0.5), scores[0]),

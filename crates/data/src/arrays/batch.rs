@@ -12,6 +12,7 @@ pub struct SampleBatch<'a> {
     targets: &'a [f32],
     element: Element,
     sample_len: usize,
+    sample_bytes: usize,
     cursor: u64,
 }
 
@@ -37,18 +38,16 @@ impl SampleBatch<'_> {
 
     /// Writes the numbers of all samples, one sample after another, as they stand: nothing is scaled.
     pub fn write_inputs(&self, into: &mut [f32]) {
-        let sample_bytes = self.sample_len * self.element.bytes();
         for (place, into) in self.places.iter().zip(into.chunks_mut(self.sample_len)) {
             self.element
-                .write_f32(self.stands.bytes(place, sample_bytes), into);
+                .write_f32(self.stands.bytes(place, self.sample_bytes), into);
         }
     }
 
     /// The bytes of one sample, numbers in the order of bytes of the machine.
     pub fn sample_bytes(&self, place: usize) -> &[u8] {
-        let sample_bytes = self.sample_len * self.element.bytes();
         let place = self.places.get(place);
-        place.map_or(&[], |place| self.stands.bytes(place, sample_bytes))
+        place.map_or(&[], |place| self.stands.bytes(place, self.sample_bytes))
     }
 }
 
@@ -130,14 +129,27 @@ impl<'a> Assembly<'a> {
         self.samples.len()
     }
 
-    pub(crate) fn batch<'b>(&'b self, stands: Stands<'b>) -> SampleBatch<'b> {
+    pub(crate) fn batch<'b>(&'b mut self, stands: Stands<'b>) -> SampleBatch<'b> {
+        let (samples, sample_len) = (&self.source.samples, self.source.sample_len());
+        let sample_bytes = samples.sample_bytes() as usize;
+        if samples.labels > 0 {
+            // They stand behind each sample.
+            self.targets.resize(self.places.len() * samples.labels, 0.0);
+            let into = self.targets.chunks_exact_mut(samples.labels);
+            for (place, into) in self.places.iter().zip(into) {
+                let bytes = stands.bytes(place, sample_bytes);
+                let labels = bytes.get(sample_len * samples.element.bytes()..);
+                samples.element.write_f32(labels.unwrap_or_default(), into);
+            }
+        }
         SampleBatch {
             stands,
             places: &self.places,
             samples: &self.samples,
             targets: &self.targets,
             element: self.source.element(),
-            sample_len: self.source.sample_len(),
+            sample_len,
+            sample_bytes,
             cursor: self.cursor,
         }
     }

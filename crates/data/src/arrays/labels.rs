@@ -92,13 +92,51 @@ impl Labels {
     }
 }
 
-/// The labels of all samples, in memory.
+/// The labels of all samples.
 pub(crate) struct Labelled {
     pub labels: Labels,
-    /// `width` values for each sample.
-    pub values: Vec<f32>,
-    #[expect(dead_code, reason = "held for its drop")]
-    grant: Grant,
+    pub values: Values,
+}
+
+/// Where labels are.
+pub(crate) enum Values {
+    /// In memory: `width` values for each sample.
+    Here {
+        values: Vec<f32>,
+        #[expect(dead_code, reason = "held for its drop")]
+        grant: Grant,
+    },
+    /// Beside each sample; known of them is what they come to.
+    Beside(Sums),
+}
+
+/// What labels come to: the samples of each class, or the sum of each number.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Sums {
+    pub n_samples: u64,
+    pub classes: Vec<u64>,
+    pub numbers: Vec<f64>,
+}
+
+impl Sums {
+    pub(crate) fn of(labels: &Labels) -> Sums {
+        Sums {
+            n_samples: 0,
+            classes: vec![0; labels.classes().len()],
+            numbers: vec![0.0; labels.width()],
+        }
+    }
+
+    pub(crate) fn add(&mut self, labels: &[f32]) {
+        self.n_samples += 1;
+        let class = labels.first().map(|class| *class as usize);
+        if let Some(count) = class.and_then(|class| self.classes.get_mut(class)) {
+            *count += 1;
+        }
+        for (sum, label) in self.numbers.iter_mut().zip(labels) {
+            *sum += f64::from(*label);
+        }
+    }
 }
 
 impl Labelled {
@@ -116,12 +154,8 @@ impl Labelled {
         };
         let n: u64 = arrays.iter().map(Answers::n).sum();
         let bytes = (n * labels.width() as u64).saturating_mul(4);
-        let mut labelled = Labelled {
-            grant: reading.holder.try_grant(bytes)?.pin(),
-            values: Vec::with_capacity((bytes / 4) as usize),
-            labels,
-        };
-        let values = &mut labelled.values;
+        let grant = reading.holder.try_grant(bytes)?.pin();
+        let mut values = Vec::with_capacity((bytes / 4) as usize);
         for array in arrays {
             match &classes {
                 Some((_, classes)) => array.each_answer(&reading.holder, |_, answer| {
@@ -141,7 +175,10 @@ impl Labelled {
             }
         }
         match values.len() as u64 * 4 == bytes {
-            true => Ok(labelled),
+            true => Ok(Labelled {
+                labels,
+                values: Values::Here { values, grant },
+            }),
             false => Err(Error::Changed {
                 path: reading.path().into(),
             }),
@@ -198,8 +235,10 @@ impl Labelled {
         let class = |folder: u32| places.get(folder as usize).copied().unwrap_or_default() as f32;
         Ok(Labelled {
             labels,
-            values: folders.map(class).collect(),
-            grant,
+            values: Values::Here {
+                values: folders.map(class).collect(),
+                grant,
+            },
         })
     }
 }

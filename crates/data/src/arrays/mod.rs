@@ -20,6 +20,8 @@
 //!
 //! **The run is stopped.** The [cursor](SampleBatch::cursor) of the last batch is all that it takes to go on.
 //!
+//! **The samples are the rows of a table.** [`RowSamples`] encodes them once, each with its label, into packs.
+//!
 //! **There is a test part beside**, such as `x_test` and `y_test` or the `t10k` files of MNIST:
 //! [`ArraySource::open_test`] opens it with the same labels.
 
@@ -38,6 +40,7 @@ mod order;
 mod permutation;
 mod problem;
 mod ring;
+mod rows;
 mod samples;
 mod source;
 mod unpack;
@@ -51,4 +54,5 @@ pub use labels::{LabelOptions, LabelTask, Labels, MOST_CLASSES, Scale};
 pub use order::Order;
 pub use permutation::Permutation;
 pub use problem::ArrayProblem;
+pub use rows::{RowSamples, RowShape, RowsOptions};
 pub use source::{ArrayOptions, ArraySource, Keep, Kept, LabelsFrom, Part};

@@ -30,6 +30,8 @@ pub(crate) struct Samples {
     pub n_samples: u64,
     /// Of one sample.
     pub shape: Vec<usize>,
+    /// Values that stand behind each sample and are its labels.
+    pub labels: usize,
     pub element: Element,
     pub store: Store,
     /// For the list of shards.
@@ -93,6 +95,7 @@ impl Samples {
                     shards: Vec::new(),
                     n_samples: 0,
                     shape: shape.to_vec(),
+                    labels: 0,
                     element,
                     store: Store::Files,
                     listed: grant.take().ok_or_else(|| Error::Stopped {
@@ -142,8 +145,9 @@ impl Samples {
         self.shape.iter().product()
     }
 
+    /// Bytes from one sample to the next.
     pub(crate) fn sample_bytes(&self) -> u64 {
-        (self.sample_len() * self.element.bytes()) as u64
+        ((self.sample_len() + self.labels) * self.element.bytes()) as u64
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -172,13 +176,22 @@ impl Samples {
             let path = packed.input.path().into();
             return Err(ArrayProblem::NotUnpacked { path }.into());
         }
-        let few = self.shards.len() <= OPEN_FILES;
-        let open = self.shards.iter().take(if few { OPEN_FILES } else { 0 });
+        let n_open = match self.shards.len() {
+            _ if self.is_one_file() => 1,
+            few @ 0..=OPEN_FILES => few,
+            _ => 0,
+        };
+        let open = self.shards.iter().take(n_open);
         let open = open.map(|shard| shard.plain().0.unchanged_places());
         Ok(Reader {
             samples: self,
             open: open.collect::<Result<_>>()?,
         })
+    }
+
+    /// Whether all shards are parts of one file: those of a pack, which has labels beside its samples.
+    fn is_one_file(&self) -> bool {
+        self.labels > 0
     }
 }
 
@@ -221,7 +234,8 @@ impl Reader<'_> {
             let (now, later) = into.split_at_mut((n * sample_bytes) as usize);
             let (input, data_at) = shard.plain();
             let opened;
-            let places = match self.open.get(at) {
+            let file = if self.samples.is_one_file() { 0 } else { at };
+            let places = match self.open.get(file) {
                 Some(places) => places,
                 None => {
                     opened = input.unchanged_places()?;

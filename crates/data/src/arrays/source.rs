@@ -9,11 +9,12 @@ use twox_hash::XxHash3_64;
 use super::answers::Answers;
 use super::element::Element;
 use super::find::{Finding, Found, LabelsAt, Set};
-use super::header::Header;
-use super::labels::{LabelOptions, Labelled, Labels};
+use super::header::{Header, Holds};
+use super::labels::{LabelOptions, Labelled, Labels, Sums, Values};
 use super::problem::ArrayProblem;
 use super::samples::{Mapped, SHARD_BYTES, Samples, Shard, Store};
 use super::unpack::{UNPACK_BYTES, into_file, into_memory};
+use crate::pack::SamplesPack;
 use crate::{Holdout, Input, Result};
 
 /// How to read what was named.
@@ -69,6 +70,8 @@ pub struct ArraySource {
     label_inputs: Vec<Input>,
     test: Option<Set>,
     path: PathBuf,
+    /// A number that changes with samples of which only some are looked at for a fingerprint.
+    mark: u64,
 }
 
 /// What decompressing takes; zstd may take more for its window.
@@ -157,6 +160,59 @@ impl ArraySource {
             label_inputs: answers.into_iter().map(|answers| answers.input).collect(),
             test,
             path: path.into(),
+            mark: 0,
+        })
+    }
+
+    /// The rows of a table, each with its label behind it, as they stand in a pack: samples of one axis.
+    pub(crate) fn of_pack(pack: &SamplesPack, labels: Labels, ledger: &Ledger) -> Result<ArraySource> {
+        let path = pack.file.path();
+        let input = Input::open(&path)?;
+        let shard_bytes = SHARD_BYTES + path.as_os_str().len() as u64;
+        let listed = ledger
+            .holder("arrays")
+            .try_grant(pack.blocks().len() as u64 * shard_bytes)?;
+        let mut sums = Sums::of(&labels);
+        let width = labels.width();
+        pack.each(&ledger.holder("pack"), |sample| {
+            sums.add(&sample[sample.len() - width..]);
+        })?;
+        let mut shards = Vec::with_capacity(pack.blocks().len());
+        let mut first = 0;
+        for (data_at, n_samples) in pack.blocks() {
+            let header = Header {
+                shape: vec![n_samples as usize, pack.values],
+                holds: Holds::Number(Element::F32),
+                big_endian: false,
+                data_at,
+            };
+            shards.push(Shard {
+                input: input.clone(),
+                header,
+                first,
+                n_samples,
+                unpacked: None,
+            });
+            first += n_samples;
+        }
+        Ok(ArraySource {
+            samples: Samples {
+                shards,
+                n_samples: first,
+                shape: vec![pack.values - width],
+                labels: width,
+                element: Element::F32,
+                store: Store::Files,
+                listed: listed.pin(),
+            },
+            labelled: Some(Labelled {
+                labels,
+                values: Values::Beside(sums),
+            }),
+            label_inputs: Vec::new(),
+            test: None,
+            path,
+            mark: u64::from(pack.file.manifest.index_checksum),
         })
     }
 
@@ -193,17 +249,18 @@ impl ArraySource {
         self.labelled.as_ref().map(|labelled| &labelled.labels)
     }
 
-    /// The labels of a sample: the index of its class, a number, or several. Empty where there are none.
+    /// The labels of a sample: the index of its class, a number, or several. Empty where there are none, or where they
+    /// are read with the sample.
     pub fn target(&self, sample: u64) -> &[f32] {
         let Some(labelled) = &self.labelled else {
             return &[];
         };
+        let Values::Here { values, .. } = &labelled.values else {
+            return &[];
+        };
         let width = labelled.labels.width();
         let start = (sample as usize).saturating_mul(width);
-        labelled
-            .values
-            .get(start..start.saturating_add(width))
-            .unwrap_or_default()
+        values.get(start..start.saturating_add(width)).unwrap_or_default()
     }
 
     /// How many samples a part of them has.
@@ -218,15 +275,30 @@ impl ArraySource {
 
     /// Samples of each class, in the order of the classes; empty where a number is predicted.
     pub fn class_counts(&self, part: Part) -> Vec<u64> {
-        let n_classes = self.labels().map_or(0, |labels| labels.classes().len());
-        let mut counts = vec![0; n_classes];
-        for sample in (0..self.n_samples()).filter(|sample| part.contains(*sample)) {
-            let class = self.target(sample).first().map(|class| *class as usize);
-            if let Some(count) = class.and_then(|class| counts.get_mut(class)) {
-                *count += 1;
+        self.sums(part).classes
+    }
+
+    /// The mean of each number that is predicted; of two classes, the share of the second.
+    pub fn target_means(&self, part: Part) -> Vec<f64> {
+        let sums = self.sums(part);
+        let mean = |sum: &f64| sum / sums.n_samples.max(1) as f64;
+        sums.numbers.iter().map(mean).collect()
+    }
+
+    fn sums(&self, part: Part) -> Sums {
+        let Some(labelled) = &self.labelled else {
+            return Sums::default();
+        };
+        match &labelled.values {
+            // There are no parts of these.
+            Values::Beside(sums) => sums.clone(),
+            Values::Here { .. } => {
+                let mut sums = Sums::of(&labelled.labels);
+                let samples = (0..self.n_samples()).filter(|sample| part.contains(*sample));
+                samples.for_each(|sample| sums.add(self.target(sample)));
+                sums
             }
         }
-        counts
     }
 
     /// Whether there are samples for a test beside.
@@ -249,6 +321,7 @@ impl ArraySource {
         let mut hash = 0;
         let mut add = |bytes: &[u8]| hash = XxHash3_64::oneshot_with_seed(hash, bytes);
         add(self.element().name().as_bytes());
+        add(&self.mark.to_le_bytes());
         self.shape()
             .iter()
             .for_each(|axis| add(&(*axis as u64).to_le_bytes()));
@@ -263,8 +336,12 @@ impl ArraySource {
                 .classes()
                 .iter()
                 .for_each(|label| add(label.text.as_bytes()));
+            let values = match &labelled.values {
+                Values::Here { values, .. } => values.as_slice(),
+                Values::Beside(_) => &[],
+            };
             let mut bytes = [0; 4 << 10];
-            for values in labelled.values.chunks(bytes.len() / 4) {
+            for values in values.chunks(bytes.len() / 4) {
                 let (into, _) = bytes.as_chunks_mut::<4>();
                 into.iter_mut()
                     .zip(values)

@@ -17,6 +17,8 @@ pub enum Layout {
     Rows { dense: usize, sparse: usize },
     /// Rows for trees: a byte per feature in `bins`, then `target` and `held_out`.
     Bins { features: usize },
+    /// Rows for networks, all of one length: so many values each in `sample`.
+    Samples { values: usize },
 }
 
 /// A stretch of a batch's body.
@@ -62,6 +64,7 @@ impl Layout {
                 field("target", DataType::Float32);
                 field("held_out", DataType::UInt8);
             }
+            Layout::Samples { values } => field("sample", fixed(DataType::Float32, values)),
         }
         Schema::new(fields)
     }
@@ -107,6 +110,12 @@ impl Layout {
                     body.column(n_rows, &[at]);
                 }
             }
+            Layout::Samples { values } => {
+                let values = n_rows.saturating_mul(values as u64);
+                let at = body.add(values.saturating_mul(4));
+                body.column(n_rows, &[]);
+                body.column(values, &[at]);
+            }
         }
         body
     }
@@ -117,6 +126,7 @@ impl Layout {
             Layout::Rows { dense, sparse: 0 } => dense as f64 * 4.0 + 17.0,
             Layout::Rows { dense, .. } => dense as f64 * 4.0 + 21.0 + sparse_values * 8.0,
             Layout::Bins { features } => features as f64 + 5.0,
+            Layout::Samples { values } => values as f64 * 4.0,
         }
     }
 }
@@ -126,6 +136,7 @@ impl fmt::Display for Layout {
         match self {
             Layout::Rows { dense, sparse } => write!(f, "rows of {dense} dense and {sparse} sparse places"),
             Layout::Bins { features } => write!(f, "bins of {features} features"),
+            Layout::Samples { values } => write!(f, "samples of {values} values"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A pack is a folder, `packs/<key>/`, of three files:
 //!
 //! - `data.arrow`, a plain Arrow IPC file that any Arrow reader opens: one record batch per piece of the source
-//!   ([`Layout::Rows`]) or per block of binned rows ([`Layout::Bins`]);
+//!   ([`Layout::Rows`]), per block of binned rows ([`Layout::Bins`]) or per block of samples ([`Layout::Samples`]);
 //! - `index`, where each batch stands, how much it holds, and its checksums;
 //! - `manifest.json`, written last.
 //!
@@ -32,6 +32,7 @@ mod manifest;
 mod problem;
 mod read;
 mod rows;
+mod samples;
 mod store;
 mod table;
 mod write;
@@ -45,3 +46,4 @@ pub use table::TablePack;
 pub use write::{WRITE_BEHIND_BYTES, WriteBehind, drop_range};
 
 pub(crate) use rows::{RowsFeed, RowsPack, RowsWriter};
+pub(crate) use samples::{SamplesPack, SamplesWriter, block_bytes};

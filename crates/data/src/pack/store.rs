@@ -203,6 +203,12 @@ impl PackStore {
         Ok(Some(pack))
     }
 
+    /// What a pack holds; `None` if there is none that can be read.
+    pub(crate) fn layout(&self, key: PackKey) -> Option<Layout> {
+        let manifest = Manifest::read(&self.folder(key).join(MANIFEST)).ok()?;
+        Some(manifest.layout)
+    }
+
     /// Drops a pack that is not what it should be.
     pub(crate) fn damaged(&self, key: PackKey, what: String) -> PackProblem {
         // What cannot be removed is found damaged again, and never read.

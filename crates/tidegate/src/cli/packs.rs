@@ -142,5 +142,6 @@ fn layout(layout: &Layout) -> String {
         Layout::Rows { dense: 0, sparse } => format!("{} sparse", values(sparse)),
         Layout::Rows { dense, sparse } => format!("{} dense + {} sparse", values(dense), values(sparse)),
         Layout::Bins { features } => format!("{} in bins", counted(features as u64, "feature")),
+        Layout::Samples { values: n } => format!("{} of a sample", counted(n as u64, "value")),
     }
 }

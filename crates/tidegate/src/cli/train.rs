@@ -116,7 +116,7 @@ struct NetworkArguments {
     /// Layers whose name is or begins with this stay as they are; may be repeated
     #[arg(long, value_name = "NAME")]
     freeze: Vec<String>,
-    /// Samples at a time [default: 64]
+    /// Samples at a time [default: 64, rows of a table 256]
     #[arg(long, value_name = "SAMPLES")]
     batch: Option<usize>,
     /// Batches whose gradients are summed before a step [default: 1]
@@ -316,7 +316,7 @@ impl NetworkArguments {
         let (model, train) = (&mut job.model, &mut job.train);
         model.weights = self.weights.clone().or(model.weights.take());
         model.freeze.extend(self.freeze.iter().cloned());
-        train.batch = self.batch.unwrap_or(train.batch);
+        train.batch = self.batch.or(train.batch);
         train.accumulate = self.accumulate.unwrap_or(train.accumulate);
         train.optimizer = self.optimizer.unwrap_or(train.optimizer);
         if let Some(asked) = self.momentum {

@@ -236,7 +236,7 @@ impl Job {
             ("--weights", model.weights.is_some()),
             ("--freeze", !model.freeze.is_empty()),
             ("--validation", self.data.validation.is_some()),
-            ("--batch", train.batch != usual.batch),
+            ("--batch", train.batch.is_some()),
             ("--accumulate", train.accumulate != usual.accumulate),
             ("--optimizer", train.optimizer != usual.optimizer),
             ("--schedule", train.schedule != usual.schedule),

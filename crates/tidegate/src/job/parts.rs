@@ -250,7 +250,8 @@ pub struct TrainPart {
     /// Whether encoded rows are kept on disk for later epochs.
     pub pack: bool,
     /// From here on of networks: samples at a time, and batches whose gradients are summed before a step.
-    pub batch: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     pub accumulate: usize,
     #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
     pub optimizer: Rule,
@@ -320,7 +321,7 @@ impl Default for TrainPart {
             threads: None,
             folds: None,
             pack: true,
-            batch: 64,
+            batch: None,
             accumulate: 1,
             optimizer: Rule::default(),
             schedule: ScheduleChoice::default(),

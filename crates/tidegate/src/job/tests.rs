@@ -102,7 +102,7 @@ fn a_job_file_lists_the_layers_of_a_network() {
     let job = job(text).unwrap();
     assert_eq!((job.model.kind, job.model.layers.len()), (ModelKind::Network, 5));
     assert!(job.is_network());
-    assert_eq!((job.train.batch, job.train.accumulate), (32, 4));
+    assert_eq!((job.train.batch, job.train.accumulate), (Some(32), 4));
     assert_eq!(job.model.learning_rate(), 0.001);
     let weights = job.model.weights.as_ref().unwrap();
     assert!(weights.is_absolute() && weights.ends_with("w.safetensors"));

@@ -13,9 +13,9 @@ use tidegate_data::arrays::{
 use tidegate_data::target::Task as TargetTask;
 use tidegate_memory::{Grant, Ledger, format_bytes};
 use tidegate_train::network::{
-    self, Design, Layer, Loss, NetworkModel, Options, Outcome, Preset, Samples, Scaling, Shape,
+    self, Design, Layer, Loss, NetworkModel, Options, Outcome, Planned, Preset, Samples, Scaling, Shape,
 };
-use tidegate_train::{Checkpoint, Error as TrainError, RUNTIME};
+use tidegate_train::{Checkpoint, Error as TrainError, RUNTIME, Report};
 use tidegate_watch::{Done, Event};
 
 use super::destination::{Columns, Output};
@@ -23,6 +23,9 @@ use super::relay::{About, Relay};
 use super::train::{CHECKPOINT_EVERY, Places};
 use super::{FLOOR, Rate, Speaker, default_threads, runtime_bytes};
 use crate::{ClassWeights, Error, Job, ModelKind, PredictJob, Predicted, Result};
+
+/// Samples of a batch.
+const USUAL_BATCH: usize = 64;
 
 /// Whether the data of a job is arrays.
 pub(super) fn takes(job: &Job) -> bool {
@@ -34,14 +37,20 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
     let runtime = runtime_bytes(budget);
     let _program = hold(&ledger, RUNTIME, runtime)?;
     let path = &job.data.paths[0];
-    let mut source = ArraySource::open(path, &array_options(job), &ledger)?;
+    let source = ArraySource::open(path, &array_options(job), &ledger)?;
     let Some(labels) = source.labels().cloned() else {
         return Err(Error::Usage {
             what: format!("{}: there are no labels to learn", path.display()),
             hint: "name them: --target y.npy, or a key of the archive".into(),
         });
     };
-    let (mut validation, holdout) = validation(speaker, job, &source, &labels, &ledger)?;
+    if job.train.folds.is_some() {
+        return Err(Error::Usage {
+            what: "--folds is for tables".into(),
+            hint: "judge a network over arrays by --holdout or --validation".into(),
+        });
+    }
+    let (validation, holdout) = validation(speaker, job, &source, &labels, &ledger)?;
     let (layers, name) = layers(job, &source)?;
     let part = if holdout.is_none() {
         Part::All
@@ -57,90 +66,31 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         layers,
     };
     describe(speaker, &source, &design, name);
-    let options = options(job, places, &source, &design, holdout)?;
     // What arrays hold already: headers, names and labels.
     let arrays = ledger.used().saturating_sub(runtime);
-    let held = [(RUNTIME.to_string(), runtime), ("arrays".to_string(), arrays)];
-    let judges = validation.as_ref();
-    let planned = network::plan(
-        &design,
-        &source,
-        judges,
-        &options,
-        job.threads(),
-        &held,
-        budget.max(FLOOR),
-    )
-    .map_err(|error| asked(error, budget))?;
-    let (summary, threads) = (planned.program.shares(), planned.plan.threads);
-    let parts: Vec<String> = summary
-        .iter()
-        .map(|share| format!("{} {}", share.name, format_bytes(share.bytes)))
-        .collect();
-    let (learned, fixed) = planned.program.n_weights();
-    speaker.say(Event::Notice {
-        text: format!(
-            "the network has {} weights{}; its arena takes {}: {}",
-            learned + fixed,
-            if fixed > 0 {
-                format!(", {learned} of them learned")
-            } else {
-                String::new()
-            },
-            format_bytes(planned.program.bytes()),
-            parts.join(" · ")
-        ),
-    });
-    let _threads = hold(&ledger, RUNTIME, threads as u64 * tidegate_train::THREAD_BYTES)?;
-    let kept = source.keep(&planned.keep, &ledger)?;
-    if kept == Kept::Unpacked {
-        let text = "the arrays are compressed and larger than the memory: they were unpacked on disk".into();
-        speaker.say(Event::Notice { text });
-    }
-    if let Some(validation) = &mut validation {
-        validation.keep(&planned.keep_validation, &ledger)?;
-    }
-    let resume = places
-        .resume
-        .then(|| Checkpoint::load(&places.checkpoint))
-        .transpose()?;
-    let mut relay = Relay {
+    let trained = Training {
         speaker,
+        job,
+        places,
         ledger: &ledger,
+        budget,
+        held: vec![(RUNTIME.to_string(), runtime), ("arrays".to_string(), arrays)],
+        threads_held: 0,
         about: About {
             target: Some(job.data.target.clone()).filter(|target| !target.is_empty()),
             rows: Some(source.n_samples()),
             bytes: source.bytes(),
         },
-        kind: name,
-        rate: Rate::new(),
-    };
-    let samples = Samples {
-        training: &source,
-        validation: validation.as_ref(),
-    };
-    let mut sink = |event| relay.tell(event);
-    let outcome = network::train(
-        &design,
-        &samples,
-        &options,
-        planned,
-        &ledger,
-        resume.as_ref(),
-        speaker.stop,
-        &mut sink,
-    )?;
-    speaker.ledger(&ledger);
-    let (model, report) = match outcome {
-        Outcome::Done(done) => *done,
-        Outcome::Stopped { epoch, checkpoint } => {
-            speaker.say(Event::Stopped {
-                epoch,
-                step: 0,
-                checkpoint,
-            });
-            return Ok(());
-        }
+        name,
+        design,
+        source,
+        validation,
+        holdout,
+        usual_batch: USUAL_BATCH,
+    }
+    .run()?;
+    let Some((model, report)) = trained else {
+        return Ok(());
     };
     model.save(&places.model, &report)?;
     // The model says it all now; a checkpoint that stays is only untidy.
@@ -155,6 +105,125 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         ..Done::default()
     }));
     Ok(())
+}
+
+/// A network about to be trained.
+pub(super) struct Training<'a> {
+    pub speaker: &'a Speaker,
+    pub job: &'a Job,
+    pub places: &'a Places,
+    pub ledger: &'a Ledger,
+    pub budget: u64,
+    /// What is granted already, threads not included, and what of threads is.
+    pub held: Vec<(String, u64)>,
+    pub threads_held: u64,
+    pub about: About,
+    pub name: &'static str,
+    pub design: Design,
+    pub source: ArraySource,
+    pub validation: Option<ArraySource>,
+    pub holdout: Holdout,
+    /// Samples at a time, where nothing else was asked for.
+    pub usual_batch: usize,
+}
+
+impl Training<'_> {
+    /// Plans, says so, and trains; `None` when asked to stop, which is said.
+    pub(super) fn run(self) -> Result<Option<(NetworkModel, Report)>> {
+        let Training {
+            speaker,
+            job,
+            places,
+            ledger,
+            budget,
+            design,
+            mut source,
+            mut validation,
+            ..
+        } = self;
+        let options = options(job, places, &source, &design, self.holdout, self.usual_batch)?;
+        let planned = network::plan(
+            &design,
+            &source,
+            validation.as_ref(),
+            &options,
+            job.threads(),
+            &self.held,
+            budget.max(FLOOR),
+        )
+        .map_err(|error| asked(error, budget))?;
+        tell_of_program(speaker, &planned);
+        let threads = planned.plan.threads as u64 * tidegate_train::THREAD_BYTES;
+        let _threads = hold(ledger, RUNTIME, threads.saturating_sub(self.threads_held))?;
+        let kept = source.keep(&planned.keep, ledger)?;
+        if kept == Kept::Unpacked {
+            let text =
+                "the arrays are compressed and larger than the memory: they were unpacked on disk".into();
+            speaker.say(Event::Notice { text });
+        }
+        if let Some(validation) = &mut validation {
+            validation.keep(&planned.keep_validation, ledger)?;
+        }
+        let resume = places
+            .resume
+            .then(|| Checkpoint::load(&places.checkpoint))
+            .transpose()?;
+        let mut relay = Relay {
+            speaker,
+            ledger,
+            about: self.about,
+            kind: self.name,
+            rate: Rate::new(),
+        };
+        let samples = Samples {
+            training: &source,
+            validation: validation.as_ref(),
+        };
+        let mut sink = |event| relay.tell(event);
+        let outcome = network::train(
+            &design,
+            &samples,
+            &options,
+            planned,
+            ledger,
+            resume.as_ref(),
+            speaker.stop,
+            &mut sink,
+        )?;
+        speaker.ledger(ledger);
+        match outcome {
+            Outcome::Done(done) => Ok(Some(*done)),
+            Outcome::Stopped { epoch, checkpoint } => {
+                speaker.say(Event::Stopped {
+                    epoch,
+                    step: 0,
+                    checkpoint,
+                });
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Says what the program is, and what its arena holds.
+fn tell_of_program(speaker: &Speaker, planned: &Planned) {
+    let summary = planned.program.shares();
+    let parts: Vec<String> = summary
+        .iter()
+        .map(|share| format!("{} {}", share.name, format_bytes(share.bytes)))
+        .collect();
+    let (learned, fixed) = planned.program.n_weights();
+    let of_them = match fixed {
+        0 => String::new(),
+        _ => format!(", {learned} of them learned"),
+    };
+    let text = format!(
+        "the network has {} weights{of_them}; its arena takes {}: {}",
+        learned + fixed,
+        format_bytes(planned.program.bytes()),
+        parts.join(" · ")
+    );
+    speaker.say(Event::Notice { text });
 }
 
 fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
@@ -284,14 +353,9 @@ fn options(
     source: &ArraySource,
     design: &Design,
     holdout: Holdout,
+    usual_batch: usize,
 ) -> Result<Options> {
     let train = &job.train;
-    if train.folds.is_some() {
-        return Err(Error::Usage {
-            what: "--folds is for tables".into(),
-            hint: "judge a network by --holdout or --validation".into(),
-        });
-    }
     let mut loss = train.loss.clone().unwrap_or_else(|| design.loss());
     if !design.takes(&loss) {
         let labels = match design.loss() {
@@ -343,7 +407,7 @@ fn options(
         warm_up: train.warm_up,
         clip: train.clip.map(|clip| clip as f32),
         epochs: train.epochs,
-        batch: train.batch,
+        batch: train.batch.unwrap_or(usual_batch),
         accumulate: train.accumulate as u32,
         patience: train.patience,
         holdout,

@@ -7,9 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use tidegate_data::{Source, SourceOptions, Table, TableOptions};
-use tidegate_train::network::NetworkModel;
-use tidegate_train::{Error as TrainError, Model, PredictOptions, PredictedRows, predict_plan};
+use tidegate_data::encode::Encoders;
+use tidegate_data::{Position, Source, SourceOptions, Table, TableOptions};
+use tidegate_train::linear::Plan;
+use tidegate_train::network::{NetworkModel, RowNetwork, RowsPlanned};
+use tidegate_train::{Error as TrainError, Model, PredictOptions, PredictedRows, Prediction, predict_plan};
 use tidegate_watch::{Done, Event};
 
 use super::destination::{Columns, Output};
@@ -19,11 +21,14 @@ use crate::predict::{BrokenColumn, Names, TOLD_COLUMNS};
 use crate::{Error, OutputFormat, PredictJob, Predicted, Result};
 
 pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
-    if NetworkModel::is_in(folder) {
-        return network::predict(speaker, job, budget, folder);
-    }
-    let model = Model::load(folder)?;
-    let table = open(job, &model, budget)?;
+    let model = match NetworkModel::is_in(folder) {
+        false => Predictor::Model(Model::load(folder)?),
+        true => match RowNetwork::load(folder)? {
+            Some(rows) => Predictor::Network(Box::new(rows)),
+            None => return network::predict(speaker, job, budget, folder),
+        },
+    };
+    let table = open(job, model.encoders(), budget)?;
     let columns = columns(&table);
     let format = job.format();
     let rows_guess = table.source.rows_guess().unwrap_or(0);
@@ -33,38 +38,39 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
         output: Output::bytes(format, &columns, rows_guess),
         budget,
     };
-    let plan = predict_plan(&model, &table, &options)?;
-    let (ledger, _held) = working_ledger(&plan)?;
+    let planned = match &model {
+        Predictor::Model(model) => Planned::Model(model, predict_plan(model, &table, &options)?),
+        Predictor::Network(network) => Planned::Network(network, network.plan(&table, &options)?),
+    };
+    let (ledger, _held) = working_ledger(planned.plan())?;
     warn_of_lacking(speaker, &table);
     let mut output = Output::open(job.output.as_deref(), format, columns, &ledger)?;
     let (rows, mut rate) = (Cell::new(0u64), Rate::new());
-    let predicted = tidegate_train::predict(
-        &model,
-        &table,
-        &plan,
-        &ledger,
-        |prediction| {
-            rows.set(rows.get() + 1);
-            output.write(&prediction)
-        },
-        |position| {
-            speaker.say(Event::Progress {
-                epoch: 1,
-                epochs: 1,
-                step: position.piece,
-                done_bytes: position.consumed,
-                total_bytes: Some(table.source.bytes()),
-                rows: rows.get(),
-                rows_per_second: rate.at(1, rows.get()),
-                loss: None,
-                phase: Some("predict".into()),
-            });
-            match speaker.stop.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        },
-    );
+    let out = |prediction: Prediction| {
+        rows.set(rows.get() + 1);
+        output.write(&prediction)
+    };
+    let progress = |position: Position| {
+        speaker.say(Event::Progress {
+            epoch: 1,
+            epochs: 1,
+            step: position.piece,
+            done_bytes: position.consumed,
+            total_bytes: Some(table.source.bytes()),
+            rows: rows.get(),
+            rows_per_second: rate.at(1, rows.get()),
+            loss: None,
+            phase: Some("predict".into()),
+        });
+        match speaker.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let predicted = match planned {
+        Planned::Model(model, plan) => tidegate_train::predict(model, &table, &plan, &ledger, out, progress),
+        Planned::Network(network, planned) => network.predict(&table, planned, &ledger, out, progress),
+    };
     let rows = rows.get();
     let stopped = speaker.stop.load(Ordering::Relaxed);
     let finished = predicted.and_then(|predicted| match stopped {
@@ -99,8 +105,37 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     Ok(())
 }
 
-fn open(job: &PredictJob, model: &Model, budget: u64) -> Result<Table> {
-    let encoders = &model.encoders;
+/// A model that takes tables.
+enum Predictor {
+    Model(Model),
+    Network(Box<RowNetwork>),
+}
+
+impl Predictor {
+    fn encoders(&self) -> &Encoders {
+        match self {
+            Predictor::Model(model) => &model.encoders,
+            Predictor::Network(network) => &network.encoders,
+        }
+    }
+}
+
+/// A model, and what predicting by it takes.
+enum Planned<'m> {
+    Model(&'m Model, Plan),
+    Network(&'m RowNetwork, RowsPlanned),
+}
+
+impl Planned<'_> {
+    fn plan(&self) -> &Plan {
+        match self {
+            Planned::Model(_, plan) => plan,
+            Planned::Network(_, planned) => &planned.plan,
+        }
+    }
+}
+
+fn open(job: &PredictJob, encoders: &Encoders, budget: u64) -> Result<Table> {
     let reading = SourceOptions {
         dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
         missing: [job.missing.as_slice(), &encoders.missing].concat(),

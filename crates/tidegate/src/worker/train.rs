@@ -9,11 +9,12 @@ use tidegate_data::pack::{PackKey, PackOptions, PackStore};
 use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{BUFFERS, EncodingPlan, FitOptions, Holdout, Position, Purpose, Role, Source, Table};
 use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
+use tidegate_train::network::NetworkModel;
 use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowReport, THREAD_BYTES};
 use tidegate_watch::{Done, EncodedColumn, Event};
 
-use super::{FLOOR, Rate, Speaker, boost, floor, linear, network, runtime_bytes, sampling_ledger};
-use crate::{Error, Job, ModelKind, Result};
+use super::{FLOOR, Rate, Speaker, boost, floor, linear, network, rows, runtime_bytes, sampling_ledger};
+use crate::{Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
@@ -152,7 +153,7 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
             .map(|(name, mean, _)| (name, mean, None))
     });
     speaker.say(Event::Done(Done {
-        model: Some(model.learned.kind().into()),
+        model: Some(model.kind().into()),
         rows: Some(report.rows.used),
         metric_name: headline.as_ref().map(|(name, ..)| name.clone()),
         metric_value: headline.as_ref().map(|(_, value, _)| *value),
@@ -160,6 +161,28 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
         ..Done::default()
     }));
     Ok(())
+}
+
+/// What came of a training.
+enum Trained {
+    Model(Model),
+    Network(Box<NetworkModel>),
+}
+
+impl Trained {
+    fn save(&self, folder: &Path, report: &Report) -> Result<()> {
+        Ok(match self {
+            Trained::Model(model) => model.save(folder, report)?,
+            Trained::Network(network) => network.save(folder, report)?,
+        })
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Trained::Model(model) => model.learned.kind(),
+            Trained::Network(_) => "network",
+        }
+    }
 }
 
 /// What all trainings of a job have in common.
@@ -173,22 +196,13 @@ struct Site<'a> {
 
 impl Site<'_> {
     /// Trains one model; `None` when asked to stop. Says what columns become where `told`.
-    fn train(&self, places: &Places, holdout: Holdout, told: bool) -> Result<Option<(Model, Report)>> {
+    fn train(&self, places: &Places, holdout: Holdout, told: bool) -> Result<Option<(Trained, Report)>> {
         let Site {
             speaker,
             job,
             budget,
             runtime,
         } = *self;
-        if job.is_network() {
-            return Err(Error::Usage {
-                what: format!(
-                    "--model {} learns from arrays, not from tables",
-                    job.model.kind.as_str()
-                ),
-                hint: "give --model linear or --model boost".into(),
-            });
-        }
         let sampling = sampling_ledger(budget);
         let target = job.data.target.as_str();
         let source = Source::open(&job.data.paths, &job.source_options()?, &[target], &sampling)?;
@@ -198,10 +212,11 @@ impl Site<'_> {
             describe(speaker, &table, kind, &why);
         }
         let purpose = match kind {
-            ModelKind::Linear => Purpose::Linear,
-            _ => Purpose::Trees,
+            ModelKind::Boost => Purpose::Trees,
+            // Networks take what linear models do.
+            _ => Purpose::Linear,
         };
-        let threads = match purpose == Purpose::Linear && table.is_numeric() {
+        let threads = match kind == ModelKind::Linear && table.is_numeric() {
             // Without a fit the whole plan is known already, and so is the least budget.
             true => {
                 let options = FitOptions {
@@ -293,9 +308,14 @@ impl Site<'_> {
             threads,
             runtime,
         };
-        match purpose {
-            Purpose::Linear => linear::train(prepared),
-            Purpose::Trees => boost::train(prepared),
+        let of_table = |(model, report)| (Trained::Model(model), report);
+        match kind {
+            ModelKind::Linear => Ok(linear::train(prepared)?.map(of_table)),
+            ModelKind::Boost => Ok(boost::train(prepared)?.map(of_table)),
+            _ => {
+                let trained = rows::train(prepared)?;
+                Ok(trained.map(|(network, report)| (Trained::Network(Box::new(network)), report)))
+            }
         }
     }
 }
@@ -365,7 +385,8 @@ fn describe(speaker: &Speaker, table: &Table, kind: ModelKind, why: &str) {
     };
     let by = match kind {
         ModelKind::Linear => "a linear model",
-        _ => "boosted trees",
+        ModelKind::Boost | ModelKind::Auto => "boosted trees",
+        _ => "a network",
     };
     let by = if why.is_empty() { by } else { why };
     let text = format!("predicting {:?}: {task}, by {by}", table.encoders.target_column);

@@ -27,6 +27,7 @@ mod predict_sources;
 mod real;
 mod refused;
 mod resume;
+mod row_networks;
 mod runs;
 mod same_model;
 mod sizes;

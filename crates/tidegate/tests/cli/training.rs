@@ -41,7 +41,11 @@ pub(crate) fn start(place: &Place, epochs: u32) -> Training {
 }
 
 pub(crate) fn start_with(place: &Place, options: &str) -> Training {
-    let child = place.spawn(&format!("{TRAIN} {options}"));
+    start_command(place, &format!("{TRAIN} {options}"))
+}
+
+pub(crate) fn start_command(place: &Place, command: &str) -> Training {
+    let child = place.spawn(command);
     let parent = child.id().cast_signed();
     wait_for("the first checkpoint", Duration::from_secs(60), || {
         place.run_ids().iter().any(|id| saved(place, id))

@@ -1,9 +1,11 @@
-//! The folder of a network over arrays: `model.toml`, `network.json`, `weights.safetensors`, `report.json`.
+//! The folder of a network: `model.toml`, `network.json`, `weights.safetensors`, `report.json`, and `encoders.json` where it
+//! learned from a table.
 
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tidegate_data::encode::Encoders;
 
 use super::design::Design;
 use super::lower::Purpose;
@@ -19,11 +21,14 @@ const VERSION: u32 = 1;
 const KIND: &str = "network";
 const DESIGN: &str = "network.json";
 const WEIGHTS: &str = "weights.safetensors";
+const ENCODERS: &str = "encoders.json";
 
 /// A network that was trained: its design, and the machine that has its weights.
 pub struct NetworkModel {
     pub design: Design,
     pub machine: Machine,
+    /// How the rows of a table become its samples.
+    pub encoders: Option<Encoders>,
 }
 
 /// `model.toml`
@@ -32,6 +37,8 @@ struct Card {
     version: u32,
     kind: String,
     task: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
 }
 
 impl NetworkModel {
@@ -40,12 +47,19 @@ impl NetworkModel {
             version: VERSION,
             kind: KIND.into(),
             task: self.design.task().into(),
+            target: self
+                .encoders
+                .as_ref()
+                .map(|encoders| encoders.target_column.clone()),
         };
         let card = toml::to_string(&card).expect("a flat table serializes");
         replace_folder(folder, |new| {
             new.write("model.toml", card.as_bytes())?;
             new.write_json(DESIGN, &self.design)?;
             new.write_json("report.json", report)?;
+            if let Some(encoders) = &self.encoders {
+                new.write_json(ENCODERS, encoders)?;
+            }
             let machine = &self.machine;
             let tensors = machine.tensors().enumerate().map(|(weight, (name, shape, _))| {
                 Tensor::shaped(name, shape, move |i| machine.value(weight, i))
@@ -54,18 +68,22 @@ impl NetworkModel {
         })
     }
 
-    /// Whether a model folder is one of a network over arrays.
+    /// Whether a model folder is one of a network.
     pub fn is_in(folder: &Path) -> bool {
         present(folder).join(DESIGN).is_file()
     }
 
     pub fn load_design(folder: &Path) -> Result<Design> {
-        let path = present(folder).join(DESIGN);
-        let text = fs::read(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        serde_json::from_slice(&text).map_err(|error| damaged(&path, &error.to_string()))
+        read_json(&present(folder).join(DESIGN))
+    }
+
+    /// The encoders of a network that learned from a table; `None` where it learned from arrays.
+    pub fn load_encoders(folder: &Path) -> Result<Option<Encoders>> {
+        let path = present(folder).join(ENCODERS);
+        match path.is_file() {
+            true => read_json(&path).map(Some),
+            false => Ok(None),
+        }
     }
 
     /// The program that predicts batches of so many samples.
@@ -106,4 +124,12 @@ impl NetworkModel {
         }
         Ok(())
     }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = fs::read(path).map_err(|source| Error::Read {
+        path: path.into(),
+        source,
+    })?;
+    serde_json::from_slice(&text).map_err(|error| damaged(path, &error.to_string()))
 }

@@ -1,8 +1,9 @@
 //! Layers become a graph with every shape known; what does not fit is said before anything is built.
 
-use super::layer::{Activation, Axes, Kind, Layer, Over, Padding, PoolKind, Units};
+use super::layer::{Activation, Axes, Kind, Layer, Over, Padding, PoolKind, Sparse, Units};
 use super::limits::{MOST_SIZE, MOST_VALUES, sizes};
-use super::shape::{Shape, Window, product};
+use super::shape::{Shape, Window};
+use super::tensor::{Form, Initial, Weight};
 
 /// A layer cannot take what comes to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,108 +83,13 @@ pub(crate) enum NodeKind {
         tokens: usize,
         weight: usize,
     },
-}
-
-/// A tensor that belongs to a layer.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Weight {
-    pub name: String,
-    /// On disk.
-    pub form: Form,
-    pub initial: Initial,
-    /// Whether it is learned; others are only kept.
-    pub learned: bool,
-}
-
-/// How a tensor lies in memory, and how on disk: there as PyTorch has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Vector(usize),
-    /// `[inputs][outputs]`; on disk the other way.
-    Dense {
-        inputs: usize,
-        outputs: usize,
-    },
-    /// `[group][row][column][input][output]`; on disk `[output][input][row][column]`, or without rows.
-    Conv {
-        groups: usize,
-        kernel: [usize; 2],
-        /// Of one group.
-        inputs: usize,
-        outputs: usize,
-        two: bool,
-    },
-    /// `[row][column][output]`
-    Depthwise {
-        kernel: [usize; 2],
-        outputs: usize,
-        two: bool,
-    },
-    /// The same on disk.
-    Rows {
-        rows: usize,
+    Sparse {
+        dense: usize,
+        pairs: usize,
         width: usize,
+        places: usize,
+        weight: usize,
     },
-}
-
-impl Form {
-    pub(crate) fn len(self) -> usize {
-        product(&self.shape())
-    }
-
-    /// On disk.
-    pub(crate) fn shape(self) -> Vec<usize> {
-        let spatial = |kernel: [usize; 2], two: bool| match two {
-            true => kernel.to_vec(),
-            false => vec![kernel[1]],
-        };
-        match self {
-            Form::Vector(n) => vec![n],
-            Form::Dense { inputs, outputs } => vec![outputs, inputs],
-            Form::Conv {
-                groups,
-                kernel,
-                inputs,
-                outputs,
-                two,
-            } => [vec![groups * outputs, inputs], spatial(kernel, two)].concat(),
-            Form::Depthwise { kernel, outputs, two } => [vec![outputs, 1], spatial(kernel, two)].concat(),
-            Form::Rows { rows, width } => vec![rows, width],
-        }
-    }
-
-    /// Where the value that is `i`-th on disk lies in memory.
-    pub(crate) fn place(self, i: usize) -> usize {
-        match self {
-            Form::Vector(_) | Form::Rows { .. } => i,
-            Form::Dense { inputs, outputs } => i % inputs * outputs + i / inputs,
-            Form::Conv {
-                kernel,
-                inputs,
-                outputs,
-                ..
-            } => {
-                let taps = kernel[0] * kernel[1];
-                let (tap, input, output) = (i % taps, i / taps % inputs, i / taps / inputs);
-                let (group, output) = (output / outputs, output % outputs);
-                ((group * taps + tap) * inputs + input) * outputs + output
-            }
-            Form::Depthwise { kernel, outputs, .. } => {
-                let taps = kernel[0] * kernel[1];
-                i % taps * outputs + i / taps
-            }
-        }
-    }
-}
-
-/// What a tensor starts as.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Initial {
-    Constant(f32),
-    /// Evenly between minus and plus this.
-    Uniform(f32),
-    /// By the normal distribution with this deviation.
-    Normal(f32),
 }
 
 impl Graph {
@@ -265,6 +171,18 @@ fn misfit(layer: &str, got: &Shape, needs: impl Into<String>) -> Misfit {
 struct Builder {
     graph: Graph,
     outputs: usize,
+}
+
+impl Graph {
+    /// The width of rows that stay as they are where a step has nothing for them.
+    pub(crate) fn sparse_row(&self, weight: usize) -> Option<usize> {
+        self.nodes.iter().find_map(|node| match node.kind {
+            NodeKind::Sparse {
+                width, weight: own, ..
+            } if own == weight => Some(width),
+            _ => None,
+        })
+    }
 }
 
 impl Builder {
@@ -504,7 +422,31 @@ impl Builder {
                 };
                 (kind, Shape(vec![got.0[0], width]))
             }
-            Kind::Sparse(_) => return Err(wrong("the columns of a table, as its first layer")),
+            Kind::Sparse(sparse) => {
+                let Sparse { width, places, pairs } = *sparse;
+                if got.0.len() != 1 || input != 0 || got.len() < 2 * pairs || places == 0 || pairs == 0 {
+                    return Err(wrong(
+                        "the columns of a table that has sparse ones, as its first layer",
+                    ));
+                }
+                if width == 0 {
+                    return Err(wrong("a width of 1 or more"));
+                }
+                let form = Form::Rows { rows: places, width };
+                // A tenth of what would make all vectors of a row as large as a dense value: what is rare stays quiet until
+                // it is learned.
+                let initial = Initial::Uniform(0.1 / (pairs as f32).sqrt());
+                let weight = self.weight(format!("{path}.weight"), form, initial, learned);
+                let dense = got.len() - 2 * pairs;
+                let kind = NodeKind::Sparse {
+                    dense,
+                    pairs,
+                    width,
+                    places,
+                    weight,
+                };
+                (kind, Shape(vec![dense + width]))
+            }
         };
         let new = &self.graph.weights[n_weights..];
         if shape.len() > MOST_VALUES || new.iter().any(|weight| weight.form.len() > MOST_VALUES) {

@@ -192,14 +192,20 @@ pub struct Embedding {
     pub tokens: usize,
 }
 
-/// A dense layer over all columns of a table, of which the sparse ones cost what they hold.
+/// The columns of a table: dense values pass, and sparse ones become the sum of a vector for each. Of one place among
+/// very many, a step changes only those that its rows have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sparse {
+    /// Of the vectors.
     #[serde(rename = "sparse")]
-    pub units: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activation: Option<Activation>,
+    pub width: usize,
+    /// Places that sparse values may have; the table says how many.
+    #[serde(default)]
+    pub places: usize,
+    /// Sparse values of a row, at the most; the table says how many.
+    #[serde(default)]
+    pub pairs: usize,
 }
 
 /// One value for each axis, or one for all.
@@ -508,12 +514,12 @@ mod tests {
             { norm = "batch", activation = "gelu" }, "layer_norm", { norm = "group", groups = 4 },
             { residual = [{ conv = 8, groups = 2, bias = false }, "relu"], shortcut = ["batch_norm"], activation = "tanh" },
             "global_average_pool", { reshape = [2, 4] }, "flatten", { dropout = 0.5 }, "silu",
-            { embedding = 5, tokens = 100 }, { sparse = 64, activation = "relu" },
+            { embedding = 5, tokens = 100 }, { sparse = 64 }, { sparse = 8, places = 1000, pairs = 3 },
             { dense = 128, frozen = true }, { dense = "classes" },
         ]"#;
         let job: Job = toml::from_str(text).unwrap();
-        assert_eq!(job.layers.len(), 17);
-        assert!(job.layers[15].frozen && job.layers[0].name.as_deref() == Some("stem"));
+        assert_eq!(job.layers.len(), 18);
+        assert!(job.layers[16].frozen && job.layers[0].name.as_deref() == Some("stem"));
         let again: Job = toml::from_str(&toml::to_string(&job).unwrap()).unwrap();
         assert_eq!(again, job);
         let json: Vec<Layer> = serde_json::from_str(&serde_json::to_string(&job.layers).unwrap()).unwrap();

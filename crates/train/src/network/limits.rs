@@ -44,7 +44,7 @@ pub(crate) fn sizes(kind: &Kind) -> Vec<usize> {
         Kind::Norm(norm) => vec![norm.groups],
         Kind::Reshape(axes) => axes.clone(),
         Kind::Embedding(embedding) => vec![embedding.width, embedding.tokens],
-        Kind::Sparse(sparse) => vec![sparse.units],
+        Kind::Sparse(sparse) => vec![sparse.width, sparse.places, sparse.pairs],
         Kind::GlobalPool(_) | Kind::Flatten | Kind::Dropout(_) | Kind::Activation(_) | Kind::Residual(_) => {
             Vec::new()
         }

@@ -2,13 +2,14 @@
 
 use super::arena::{Arena, Buffer, lay_out};
 use super::crew::Crew;
-use super::graph::{Graph, Initial, Misfit};
+use super::graph::{Graph, Misfit};
 use super::layer::Layer;
 use super::lower::{Lowered, Purpose, lower};
 use super::ops::pointwise::mix;
 use super::rule::Moment;
 use super::shape::Shape;
 use super::step::{Memory, Step};
+use super::tensor::Initial;
 
 /// A network that was compiled for a purpose: every operation and the place of every buffer is known, and nothing is
 /// allocated yet.

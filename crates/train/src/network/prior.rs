@@ -15,17 +15,7 @@ pub(super) fn prior(source: &ArraySource, part: Part) -> Vec<f64> {
             let all = counts.iter().sum::<u64>().max(1) as f64;
             counts.iter().map(|count| *count as f64 / all).collect()
         }
-        labels => {
-            let mut sums = vec![0.0; labels.width()];
-            let mut n = 0u64;
-            for sample in (0..source.n_samples()).filter(|sample| part.contains(*sample)) {
-                n += 1;
-                for (sum, value) in sums.iter_mut().zip(source.target(sample)) {
-                    *sum += f64::from(*value);
-                }
-            }
-            sums.iter().map(|sum| sum / n.max(1) as f64).collect()
-        }
+        _ => source.target_means(part),
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct Learned {
     pub gradient: Option<Buffer>,
     pub states: Vec<Buffer>,
     pub rule: Rule,
+    /// Rows of this width stay as they are where their gradient is zero throughout.
+    pub row: Option<usize>,
 }
 
 impl Learned {
@@ -93,6 +95,25 @@ impl Learned {
     ///
     /// No other task uses this part.
     pub(crate) unsafe fn apply(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32], factor: f32) {
+        match self.row {
+            // SAFETY: the caller's.
+            None => unsafe { self.apply_whole(step, part, gradient, factor) },
+            Some(row) => {
+                for (i, gradient) in gradient.chunks_exact(row).enumerate() {
+                    if gradient.iter().any(|value| *value != 0.0) {
+                        let start = part.start + i * row;
+                        // SAFETY: the caller's.
+                        unsafe { self.apply_whole(step, start..start + row, gradient, factor) };
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Learned::apply`].
+    unsafe fn apply_whole(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32], factor: f32) {
         // SAFETY: the caller's; weight and states are different buffers.
         let slice = |buffer: &Buffer| unsafe { step.span(*buffer).part(part.clone()).write() };
         let weight = slice(&self.weight);

@@ -163,6 +163,7 @@ pub fn train(
             let model = NetworkModel {
                 design: design.clone(),
                 machine,
+                encoders: None,
             };
             Outcome::Done(Box::new((model, *report)))
         }

@@ -176,6 +176,35 @@ fn a_shape_that_does_not_fit_names_the_layer() {
 }
 
 #[test]
+fn places_that_no_row_has_stay_as_they_are_and_keep_their_moments() {
+    let layers = r#"[{"sparse": 5, "places": 30, "pairs": 2}, {"dense": 3}]"#;
+    // Gradients taken at once, and kept until their norm is known.
+    let ends: Vec<Vec<f32>> = [None, Some(1e9)]
+        .into_iter()
+        .map(|clip| {
+            let mut machine = build(layers, &[3 + 2 * 2], 3, 2, clip);
+            let mut learn = |step: u64, first: usize| {
+                fill(&mut machine, step, 3, false);
+                for (row, sample) in machine.inputs().chunks_exact_mut(7).enumerate() {
+                    sample[3] = (first + row % 4) as f32;
+                    sample[5] = (first + 4 + row % 3) as f32;
+                }
+                machine.learn(&batch(step, 13));
+                machine.tensor("0.weight").unwrap()
+            };
+            let one = learn(1, 0);
+            let two = learn(2, 20);
+            // Seven places each: the first are left alone by the second step.
+            assert_eq!(one[..7 * 5], two[..7 * 5]);
+            assert!((20..27).all(|place| one[place * 5] != two[place * 5]));
+            assert_eq!(one[7 * 5..20 * 5], two[7 * 5..20 * 5]);
+            learn(3, 0)
+        })
+        .collect();
+    assert_eq!(ends[0], ends[1]);
+}
+
+#[test]
 fn numbers_that_no_memory_holds_are_refused_before_they_are_multiplied() {
     for (layers, name) in [
         (r#"["flatten", {"dense": 4294967296}]"#, "1 dense"),

@@ -15,7 +15,8 @@ A case of the JSON, one to a line:
 - `x` and `target`: flattened; classes and token ids as integers;
 - `weights`: {name: {shape, values}}, the starting values, with `running_mean` and `running_var` of batch norms;
 - `output`: raw, before the loss; `loss_value`: the mean, as PyTorch takes it (by the sum of class weights where given);
-- `gradients`: {name: values}, of one batch, not clipped, none for frozen layers; `x_gradient`: none for token ids;
+- `gradients`: {name: values}, of one batch, not clipped, none for frozen layers; `x_gradient`: none for token ids
+  and the columns of tables;
 - `running`: batch norm's statistics after that batch, and `prediction`: the output in evaluation mode with these;
 - `steps`: {name: values}, all weights and statistics after three optimizer steps on the same batch.
 """
@@ -152,8 +153,17 @@ def norm(scope, x):
     if scope.get("norm") == "group":
         return channels_first(lambda x: F.group_norm(x, scope.get("groups"), weight, bias, epsilon), x)
     mean, variance = scope.statistic("running_mean", channels, 0.0, 0.1), scope.statistic("running_var", channels, 1.0, 0.2)
-    training, momentum = scope.network.training, scope.get("momentum", 0.1)
+    # What is frozen norms by what it has seen before, as after `eval()`.
+    training, momentum = scope.network.training and not scope.get("frozen", False), scope.get("momentum", 0.1)
     return channels_first(lambda x: F.batch_norm(x, mean, variance, weight, bias, training, momentum, epsilon), x)
+
+
+def sparse(scope, x):
+    """Dense values, then pairs of a place and a value."""
+    pairs = x[:, x.shape[1] - 2 * scope.get("pairs"):].reshape(len(x), -1, 2)
+    weight = scope.weight("weight", [scope.get("places"), scope.get("sparse")], spread=1.0)
+    sums = F.embedding_bag(pairs[:, :, 0].long(), weight, per_sample_weights=pairs[:, :, 1], mode="sum")
+    return torch.cat([x[:, : x.shape[1] - 2 * scope.get("pairs")], sums], 1)
 
 
 def residual(scope, x):
@@ -175,6 +185,7 @@ LAYERS = {
     "dropout": lambda scope, x: F.dropout(x, scope.get("dropout")),
     "norm": norm,
     "embedding": lambda scope, x: F.embedding(x, scope.weight("weight", [scope.get("tokens"), scope.get("embedding")], spread=1.0)),
+    "sparse": sparse,
     "activation": lambda scope, x: ACTIVATIONS[scope.get("activation")](x),
 }
 
@@ -209,8 +220,13 @@ def case(name, input, layers, loss="mse", batch=2, scale=1.0, optimizer=None):
     draw = lambda shape: torch.randn(list(shape), generator=generator)
     network = Network(layers, draw)
     tokens = next((layer["tokens"] for layer in layers if "tokens" in layer), None)
+    columns = next((layer for layer in layers if "sparse" in layer), None)
     if tokens:
         x = torch.randint(tokens, [batch, *input], generator=generator)
+    elif columns:
+        x = decimals(draw([batch, *input]))
+        places = torch.randint(columns["places"], [batch, columns["pairs"]], generator=generator)
+        x[:, input[0] - 2 * columns["pairs"]::2] = places
     else:
         x = decimals(scale * draw([batch, *input])).requires_grad_()
 
@@ -236,7 +252,7 @@ def case(name, input, layers, loss="mse", batch=2, scale=1.0, optimizer=None):
     case |= dict(weights={name: dict(shape=list(weight.shape), values=numbers(weight)) for name, weight in start.named().items()})
     case |= dict(output=numbers(output), loss_value=number(value))
     case |= dict(gradients={name: numbers(weight.grad) for name, weight in network.weights.items() if weight.requires_grad})
-    if not tokens:
+    if not tokens and not columns:
         case |= dict(x_gradient=numbers(x.grad))
     if network.statistics:
         case |= dict(running={name: numbers(value) for name, value in network.statistics.items()})
@@ -360,6 +376,9 @@ def dense_and_shapes():
     yield case("dense_5_to_70", [5], [{"dense": 70, "activation": "relu"}, {"dense": 1}], batch=3)
     yield case("dense_many_samples", [3], [{"dense": 5, "activation": "tanh"}], batch=37)
     yield case("dense_three", [6], [{"dense": 9, "activation": "relu"}, {"dense": 5, "activation": "relu"}, {"dense": 2}], batch=4)
+    yield case("dense_on_a_sequence", [4, 3], [{"dense": 5, "activation": "relu"}, "flatten", {"dense": 2}], batch=3)
+    yield case("sparse", [3 + 2 * 4], [{"sparse": 5, "places": 9, "pairs": 4}, {"dense": 6, "activation": "relu"}, {"dense": 2}], batch=7)
+    yield case("sparse_alone", [2 * 3], [{"sparse": 17, "places": 5, "pairs": 3}, {"dense": 1}], batch=3)
     yield case("flatten_is_channels_last", [3, 2, 4], ["flatten", {"dense": 3}])
     yield case("reshape_to_image", [24], [{"reshape": [4, 3, 2]}, {"conv": 3, "kernel": 2}, "flatten"])
     yield case("reshape_to_row", [4, 3, 2], [{"conv": 2, "kernel": 1}, {"reshape": [24]}, {"dense": 3}])
@@ -440,6 +459,7 @@ def combinations():
     mixed = [{"norm": "group", "groups": 2}, {"conv": 6, "kernel": 1, "activation": "silu"}, {"average_pool": 2}, {"conv": 2, "kernel": 3, "padding": "same"}, "flatten"]
     yield case("mixed_stack", [6, 5, 4], mixed)
     yield case("frozen_dense", [5], [{"dense": 4, "activation": "relu"}, {"dense": 3, "frozen": True}, {"dense": 2}], batch=3)
+    yield case("frozen_batch_norm", [4, 3, 2], [{"conv": 3, "kernel": 3}, {"norm": "batch", "activation": "relu", "frozen": True}, "flatten", {"dense": 2}], batch=3)
     yield case("frozen_conv", [5, 4, 2], [{"conv": 3, "kernel": 3, "activation": "relu", "frozen": True}, "flatten", {"dense": 2}])
 
 
@@ -480,6 +500,8 @@ def optimizers():
         ("adam_clipped", dict(kind="adam", learning_rate=0.01, clip_norm=0.5)),
     ]:
         yield case(f"optimizer_{name}", [5], layers, "cross_entropy", batch=6, scale=2.0, optimizer=optimizer)
+    columns = [{"sparse": 4, "places": 50, "pairs": 3}, {"dense": 2}]
+    yield case("optimizer_sparse", [2 + 2 * 3], columns, batch=5, optimizer=dict(kind="adam", learning_rate=0.01))
     frozen = [{"dense": 4, "activation": "tanh", "frozen": True}, {"dense": 2}]
     yield case("optimizer_frozen", [3], frozen, batch=5, optimizer=dict(kind="adamw", learning_rate=0.01, weight_decay=0.5))
     convolution = [{"conv": 3, "kernel": 3, "bias": False}, {"norm": "batch", "activation": "relu"}, "global_average_pool", {"dense": 3}]

@@ -25,6 +25,11 @@ pub(crate) fn networks() -> Vec<(&'static str, Vec<usize>, usize)> {
             vec![40],
             3,
         ),
+        (
+            r#"[{"sparse": 11, "places": 50, "pairs": 6}, {"dense": 20, "activation": "relu"}, {"dense": 3}]"#,
+            vec![7 + 2 * 6],
+            3,
+        ),
     ]
 }
 

@@ -39,7 +39,8 @@ impl Job {
                 );
             }
         }
-        for (name, value) in [("batch", train.batch), ("accumulate", train.accumulate)] {
+        let at_once = train.batch.map(|batch| ("batch", batch));
+        for (name, value) in at_once.into_iter().chain([("accumulate", train.accumulate)]) {
             if !(1..=MOST_AT_ONCE).contains(&value) {
                 return usage(
                     format!("--{name} {value} is out of range"),

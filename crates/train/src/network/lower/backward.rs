@@ -3,7 +3,7 @@
 use super::super::arena::Buffer;
 use super::super::graph::NodeKind;
 use super::super::layer::{Activation, Over};
-use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool};
+use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool, sparse};
 use super::super::step::Learned;
 use super::{Lowering, Slope, pointwise_conv};
 
@@ -276,6 +276,23 @@ impl Lowering<'_> {
                     learned,
                 };
                 self.push(node, op, &[Some(x), Some(slope.buffer), Some(sums)]);
+            }
+            NodeKind::Sparse { weight, .. } => {
+                let Some(learned) = self.learned_of(Some(*weight)) else {
+                    return;
+                };
+                let extent = self.sparse_extent(node);
+                let (heads, next) = (self.persistent(extent.places), self.of_batch(extent.pairs));
+                self.scratch(extent.width);
+                let op = sparse::Backward {
+                    extent,
+                    x,
+                    slope: slope.buffer,
+                    heads,
+                    next,
+                    learned,
+                };
+                self.push(node, op, &[Some(x), Some(slope.buffer), Some(next)]);
             }
         }
     }

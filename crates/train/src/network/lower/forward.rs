@@ -3,7 +3,7 @@
 use super::super::arena::Buffer;
 use super::super::graph::NodeKind;
 use super::super::layer::{Activation, Over, PoolKind};
-use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool};
+use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool, sparse};
 use super::{Lowering, pointwise_conv};
 
 /// Values of an image that the way back of a fused pool may hold for every thread.
@@ -202,6 +202,15 @@ impl Lowering<'_> {
                         tokens: *tokens,
                         width: *width,
                     },
+                    x,
+                    weight: self.weights[*weight],
+                    y,
+                };
+                self.push(node, op, &[Some(x), Some(y)]);
+            }
+            NodeKind::Sparse { weight, .. } => {
+                let op = sparse::Forward {
+                    extent: self.sparse_extent(node),
                     x,
                     weight: self.weights[*weight],
                     y,

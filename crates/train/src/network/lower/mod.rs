@@ -8,7 +8,7 @@ use super::graph::{Graph, NodeKind};
 use super::kernels::correlate::Axis;
 
 use super::loss::Loss;
-use super::ops::{batch_norm, conv, dense, depthwise, loss, pool, update};
+use super::ops::{batch_norm, conv, dense, depthwise, loss, pool, sparse, update};
 use super::rule::Rule;
 use super::shape::Window;
 use super::step::{Learned, Op};
@@ -182,6 +182,7 @@ impl Lowering<'_> {
                     gradient,
                     states,
                     rule: learning.rule,
+                    row: self.graph.sparse_row(i),
                 }
             });
             self.learned.push(learned);
@@ -293,8 +294,12 @@ impl Lowering<'_> {
         for (learned, weight) in self.learned.iter().zip(&self.graph.weights) {
             let Some(learned) = learned else { continue };
             let len = weight.form.len();
-            for start in (0..len).step_by(update::PART) {
-                parts.push((learned.clone(), start..(start + update::PART).min(len)));
+            // Whole rows.
+            let part = learned
+                .row
+                .map_or(update::PART, |row| (update::PART / row).max(1) * row);
+            for start in (0..len).step_by(part) {
+                parts.push((learned.clone(), start..(start + part).min(len)));
             }
         }
         let clip = learning.clip;
@@ -336,6 +341,24 @@ impl Lowering<'_> {
             output,
             rows,
             cols,
+        }
+    }
+
+    fn sparse_extent(&self, node: usize) -> sparse::Extent {
+        match self.graph.nodes[node].kind {
+            NodeKind::Sparse {
+                dense,
+                pairs,
+                width,
+                places,
+                ..
+            } => sparse::Extent {
+                dense,
+                pairs,
+                places,
+                width,
+            },
+            _ => unreachable!("a node of sparse columns"),
         }
     }
 
@@ -383,7 +406,7 @@ fn weights_of(kind: &NodeKind) -> Vec<usize> {
         | NodeKind::Conv { weight, bias, .. }
         | NodeKind::Depthwise { weight, bias, .. } => [Some(*weight), *bias].into_iter().flatten().collect(),
         NodeKind::Norm { scale, shift, .. } => vec![*scale, *shift],
-        NodeKind::Embedding { weight, .. } => vec![*weight],
+        NodeKind::Embedding { weight, .. } | NodeKind::Sparse { weight, .. } => vec![*weight],
         _ => Vec::new(),
     }
 }

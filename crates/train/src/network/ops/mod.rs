@@ -9,4 +9,5 @@ pub(crate) mod loss;
 pub(crate) mod norm;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
+pub(crate) mod sparse;
 pub(crate) mod update;

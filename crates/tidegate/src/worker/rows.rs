@@ -1,0 +1,166 @@
+//! A network over a table in the worker: rows become samples once, and are then learned from in any order.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+
+use tidegate_data::arrays::{Labels, RowSamples, RowsOptions};
+use tidegate_data::pack::{PackKey, PackOptions};
+use tidegate_data::{BUFFERS, Holdout, Position};
+use tidegate_memory::give_freed_memory_back;
+use tidegate_train::network::{self, Design, NetworkModel, Preset, Scaling, Shape};
+use tidegate_train::{Error as TrainError, RUNTIME, Report, RowReport};
+use tidegate_watch::Event;
+
+use super::Rate;
+use super::network::Training;
+use super::relay::About;
+use super::train::Prepared;
+use crate::{ModelKind, Result};
+
+/// Rows of a batch: they are small, and many.
+const USUAL_BATCH: usize = 256;
+
+/// The model and its report; `None` when asked to stop, which is said.
+pub(super) fn train(prepared: Prepared) -> Result<Option<(NetworkModel, Report)>> {
+    let options = rows_options(&prepared);
+    let trained = train_on(&prepared, &options);
+    if !prepared.job.train.pack {
+        for pack in [&options.training, &options.held_out] {
+            pack.store.remove(pack.key).map_err(TrainError::Data)?;
+        }
+    }
+    trained
+}
+
+fn train_on(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(NetworkModel, Report)>> {
+    let Some(samples) = samples(prepared, options)? else {
+        prepared.speaker.say(Event::Stopped {
+            epoch: 0,
+            step: 0,
+            checkpoint: prepared.places.resume,
+        });
+        return Ok(None);
+    };
+    give_freed_memory_back();
+    let rows = match &samples.counts {
+        None => prepared.counted(),
+        Some(counts) => {
+            let mut report = RowReport::default();
+            report.add(counts);
+            report
+        }
+    };
+    let (design, name) = design(prepared, &samples)?;
+    let holders = prepared.ledger.snapshot().holders.into_iter();
+    let mut held: Vec<(String, u64)> = holders.map(|holder| (holder.name, holder.held)).collect();
+    held.retain(|(_, bytes)| *bytes > 0);
+    // Those threads are over; the network's are to come.
+    let threads_held = prepared.fixed[0].1 - prepared.runtime;
+    if let Some((_, bytes)) = held.iter_mut().find(|(name, _)| name == RUNTIME) {
+        *bytes -= threads_held;
+    }
+    let trained = Training {
+        speaker: prepared.speaker,
+        job: prepared.job,
+        places: prepared.places,
+        ledger: &prepared.ledger,
+        budget: prepared.budget,
+        held,
+        threads_held,
+        about: About::table(&prepared.table),
+        name,
+        design,
+        source: samples.training,
+        validation: samples.held_out,
+        holdout: Holdout::new(0.0, prepared.job.train.seed),
+        usual_batch: USUAL_BATCH,
+    }
+    .run()?;
+    Ok(trained.map(|(mut model, mut report)| {
+        model.encoders = Some(prepared.table.encoders.clone());
+        report.rows = rows;
+        (model, report)
+    }))
+}
+
+/// The packs of the rows: one to learn from, one that judges.
+fn rows_options(prepared: &Prepared) -> RowsOptions {
+    let all = prepared.pack_options();
+    let pack = |what: &str| PackOptions {
+        key: PackKey::of(&[all.key.to_string().as_bytes(), what.as_bytes()]),
+        description: format!("{}, {what}", all.description),
+        ..all.clone()
+    };
+    RowsOptions {
+        training: pack("samples"),
+        held_out: pack("held-out samples"),
+        holdout: prepared.holdout,
+        threads: prepared.threads,
+    }
+}
+
+/// The rows of the table as samples; `None` when asked to stop.
+fn samples(prepared: &Prepared, options: &RowsOptions) -> Result<Option<RowSamples>> {
+    let (speaker, ledger, table) = (prepared.speaker, &prepared.ledger, &prepared.table);
+    let needs = [
+        (BUFFERS.to_string(), table.pass_needs(1).bytes()),
+        ("pack".to_string(), RowSamples::bytes(table)),
+    ];
+    let (needed, free) = (needs.iter().map(|(_, bytes)| bytes).sum::<u64>(), ledger.free());
+    if needed > free {
+        let fixed = ledger.snapshot().holders.into_iter();
+        let fixed = fixed.map(|holder| (holder.name, holder.held));
+        return Err(TrainError::BudgetTooSmall {
+            least: prepared.budget + needed - free,
+            budget: prepared.budget,
+            holders: fixed.chain(needs).filter(|(_, bytes)| *bytes > 0).collect(),
+        }
+        .into());
+    }
+    let (total, mut rate) = (table.source.bytes(), Rate::new());
+    let mut progress = |position: Position, rows| {
+        speaker.ledger_at_times(ledger);
+        speaker.say(Event::Progress {
+            epoch: 0,
+            epochs: 0,
+            step: position.piece,
+            done_bytes: position.consumed,
+            total_bytes: Some(total),
+            rows,
+            rows_per_second: rate.at(0, rows),
+            loss: None,
+            phase: Some("encode".into()),
+        });
+        match speaker.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let samples = RowSamples::of(table, options, ledger, &mut progress).map_err(TrainError::Data)?;
+    if samples.as_ref().is_some_and(|samples| samples.counts.is_none()) {
+        let text = format!("using the pack {}", options.training.key);
+        speaker.say(Event::Notice { text });
+    }
+    Ok(samples)
+}
+
+/// The network for these rows, and what it is called.
+fn design(prepared: &Prepared, samples: &RowSamples) -> Result<(Design, &'static str)> {
+    let model = &prepared.job.model;
+    let input = vec![samples.shape.len()];
+    let (mut layers, name) = match model.kind {
+        ModelKind::Network => (model.layers.clone(), "network"),
+        _ => (Preset::Mlp.layers(&Shape(input.clone())), "mlp"),
+    };
+    network::take_columns(&mut layers, &samples.shape);
+    network::freeze(&mut layers, &model.freeze)?;
+    let design = Design {
+        sample: input.clone(),
+        // The encoders have scaled them.
+        scaling: Scaling::None,
+        input,
+        labels: Labels::One(prepared.table.encoders.target.clone()),
+        layers,
+    };
+    Ok((design, name))
+}
