@@ -9,6 +9,7 @@ use tidegate_memory::{Grant, Holder, Ledger};
 use super::answers::{Answer, Answers};
 use super::header::Holds;
 use super::problem::ArrayProblem;
+use super::sums::Sums;
 use crate::sketch::Moments;
 use crate::target::{Label, Target, Task};
 use crate::{Error, Result};
@@ -108,35 +109,6 @@ pub(crate) enum Values {
     },
     /// Beside each sample; known of them is what they come to.
     Beside(Sums),
-}
-
-/// What labels come to: the samples of each class, or the sum of each number.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Sums {
-    pub n_samples: u64,
-    pub classes: Vec<u64>,
-    pub numbers: Vec<f64>,
-}
-
-impl Sums {
-    pub(crate) fn of(labels: &Labels) -> Sums {
-        Sums {
-            n_samples: 0,
-            classes: vec![0; labels.classes().len()],
-            numbers: vec![0.0; labels.width()],
-        }
-    }
-
-    pub(crate) fn add(&mut self, labels: &[f32]) {
-        self.n_samples += 1;
-        let class = labels.first().map(|class| *class as usize);
-        if let Some(count) = class.and_then(|class| self.classes.get_mut(class)) {
-            *count += 1;
-        }
-        for (sum, label) in self.numbers.iter_mut().zip(labels) {
-            *sum += f64::from(*label);
-        }
-    }
 }
 
 impl Labelled {

@@ -43,6 +43,7 @@ mod ring;
 mod rows;
 mod samples;
 mod source;
+mod sums;
 mod unpack;
 mod walk;
 

@@ -106,7 +106,11 @@ impl RowSamples {
     ) -> Result<Option<RowSamples>> {
         let labels = Labels::One(table.encoders.target.clone());
         if let Some(packs) = open(table, options, ledger)? {
-            return RowSamples::join(table, packs, None, labels, ledger).map(Some);
+            match RowSamples::join(table, packs, None, labels.clone(), ledger) {
+                // It is gone now, and is built again.
+                Err(Error::PackDamaged { .. }) => {}
+                joined => return joined.map(Some),
+            }
         }
         let Some(shape) = measure(table, options, ledger, progress)? else {
             return Ok(None);

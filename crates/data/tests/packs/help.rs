@@ -52,7 +52,7 @@ impl Scratch {
         Scratch::of(&text, n_rows)
     }
 
-    fn of(text: &str, n_rows: usize) -> Scratch {
+    pub(crate) fn of(text: &str, n_rows: usize) -> Scratch {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("table.csv"), text).unwrap();
         Scratch { folder, n_rows }

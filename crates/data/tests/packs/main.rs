@@ -7,5 +7,6 @@ mod disk;
 mod help;
 mod passes;
 mod peak;
+mod samples;
 mod store;
 mod torn;

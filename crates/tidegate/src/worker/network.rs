@@ -407,7 +407,11 @@ fn options(
         warm_up: train.warm_up,
         clip: train.clip.map(|clip| clip as f32),
         epochs: train.epochs,
-        batch: train.batch.unwrap_or(usual_batch),
+        // No larger than there is anything to fill it with.
+        batch: train
+            .batch
+            .unwrap_or(usual_batch)
+            .min(source.n_samples().max(1) as usize),
         accumulate: train.accumulate as u32,
         patience: train.patience,
         holdout,

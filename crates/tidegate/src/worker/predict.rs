@@ -22,7 +22,7 @@ use crate::{Error, OutputFormat, PredictJob, Predicted, Result};
 
 pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
     let model = match NetworkModel::is_in(folder) {
-        false => Predictor::Model(Model::load(folder)?),
+        false => Predictor::Model(Box::new(Model::load(folder)?)),
         true => match RowNetwork::load(folder)? {
             Some(rows) => Predictor::Network(Box::new(rows)),
             None => return network::predict(speaker, job, budget, folder),
@@ -40,7 +40,7 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     };
     let planned = match &model {
         Predictor::Model(model) => Planned::Model(model, predict_plan(model, &table, &options)?),
-        Predictor::Network(network) => Planned::Network(network, network.plan(&table, &options)?),
+        Predictor::Network(network) => Planned::Network(network, Box::new(network.plan(&table, &options)?)),
     };
     let (ledger, _held) = working_ledger(planned.plan())?;
     warn_of_lacking(speaker, &table);
@@ -69,7 +69,7 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
     };
     let predicted = match planned {
         Planned::Model(model, plan) => tidegate_train::predict(model, &table, &plan, &ledger, out, progress),
-        Planned::Network(network, planned) => network.predict(&table, planned, &ledger, out, progress),
+        Planned::Network(network, planned) => network.predict(&table, *planned, &ledger, out, progress),
     };
     let rows = rows.get();
     let stopped = speaker.stop.load(Ordering::Relaxed);
@@ -107,7 +107,7 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
 
 /// A model that takes tables.
 enum Predictor {
-    Model(Model),
+    Model(Box<Model>),
     Network(Box<RowNetwork>),
 }
 
@@ -123,7 +123,7 @@ impl Predictor {
 /// A model, and what predicting by it takes.
 enum Planned<'m> {
     Model(&'m Model, Plan),
-    Network(&'m RowNetwork, RowsPlanned),
+    Network(&'m RowNetwork, Box<RowsPlanned>),
 }
 
 impl Planned<'_> {

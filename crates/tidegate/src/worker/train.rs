@@ -165,16 +165,17 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
 
 /// What came of a training.
 enum Trained {
-    Model(Model),
+    Model(Box<Model>),
     Network(Box<NetworkModel>),
 }
 
 impl Trained {
     fn save(&self, folder: &Path, report: &Report) -> Result<()> {
-        Ok(match self {
+        match self {
             Trained::Model(model) => model.save(folder, report)?,
             Trained::Network(network) => network.save(folder, report)?,
-        })
+        }
+        Ok(())
     }
 
     fn kind(&self) -> &'static str {
@@ -308,7 +309,7 @@ impl Site<'_> {
             threads,
             runtime,
         };
-        let of_table = |(model, report)| (Trained::Model(model), report);
+        let of_table = |(model, report)| (Trained::Model(Box::new(model)), report);
         match kind {
             ModelKind::Linear => Ok(linear::train(prepared)?.map(of_table)),
             ModelKind::Boost => Ok(boost::train(prepared)?.map(of_table)),
