@@ -160,6 +160,10 @@ impl Span {
         self.part(i * len..(i + 1) * len)
     }
 
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
     pub(crate) fn at(self) -> *mut f32 {
         self.at
     }

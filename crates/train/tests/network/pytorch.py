@@ -344,6 +344,13 @@ def convolutions():
         ("depthwise_1d_multiplier_2", [9, 3], {"depthwise": 3, "stride": 2, "padding": "same", "multiplier": 2}),
     ]:
         yield case(name, input, one(layer))
+    # Many channels, for which there is another way.
+    for name, input, layer in [
+        ("conv_by_tiles", [11, 15, 16], {"conv": 16, "kernel": 3}),
+        ("conv_by_tiles_same", [8, 13, 16], {"conv": 32, "kernel": 3, "padding": "same", "activation": "relu"}),
+        ("conv_by_tiles_wide_border", [8, 12, 16], {"conv": 16, "kernel": 3, "padding": 2, "bias": False}),
+    ]:
+        yield case(name, input, one(layer), batch=1)
     yield case("conv_one_sample", [5, 4, 3], one({"conv": 4, "kernel": 3}), batch=1)
     yield case("conv_seven_samples", [3, 4, 2], one({"conv": 3, "kernel": 3, "padding": "same"}), batch=7)
 
@@ -455,6 +462,15 @@ def combinations():
         {"dense": 3},
     ]
     yield case("small_cnn", [12, 11, 1], small_cnn, cross_entropy, batch=3)
+    tiles = [
+        {"conv": 16, "kernel": 1},
+        {"residual": [{"conv": 16, "kernel": 3, "padding": 1, "activation": "relu"}]},
+        {"conv": 16, "kernel": 3, "activation": "relu"},
+        {"max_pool": 2},
+        "global_average_pool",
+        {"dense": 3},
+    ]
+    yield case("tiles_stack", [13, 15, 2], tiles, cross_entropy, batch=3)
     yield case("conv_1d_stack", [17, 2], [{"conv": 4, "kernel": 3, "activation": "relu"}, {"max_pool": 2}, {"conv": 3, "kernel": 3, "padding": "same"}, {"norm": "layer"}, "global_average_pool"])
     mixed = [{"norm": "group", "groups": 2}, {"conv": 6, "kernel": 1, "activation": "silu"}, {"average_pool": 2}, {"conv": 2, "kernel": 3, "padding": "same"}, "flatten"]
     yield case("mixed_stack", [6, 5, 4], mixed)

@@ -26,6 +26,12 @@ pub(crate) fn networks() -> Vec<(&'static str, Vec<usize>, usize)> {
             3,
         ),
         (
+            r#"[{"conv": 16, "activation": "relu"}, {"max_pool": 2}, {"residual": [{"conv": 16, "padding": 1}], "activation": "relu"},
+                {"conv": 32, "activation": "tanh"}, "global_average_pool"]"#,
+            vec![33, 35, 3],
+            4,
+        ),
+        (
             r#"[{"sparse": 11, "places": 50, "pairs": 6}, {"dense": 20, "activation": "relu"}, {"dense": 3}]"#,
             vec![7 + 2 * 6],
             3,

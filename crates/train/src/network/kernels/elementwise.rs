@@ -163,7 +163,8 @@ impl Activation {
     }
 }
 
-/// One loop for each activation: which it is must not be asked for every value.
+/// One loop for each activation: which it is must not be asked for every value. A plain loop: what a closure does would
+/// not be compiled for the instruction set of the function around it.
 macro_rules! by_activation {
     ($activation:expr, |$known:ident| $body:expr) => {
         by_activation!(@ $activation, $known, $body,
@@ -182,38 +183,37 @@ macro_rules! by_activation {
 vectorized! {
     /// `values = activation(values)`
     pub(crate) fn activate(activation: Activation, values: &mut [f32]) {
-        by_activation!(activation, |known| values
-            .iter_mut()
-            .for_each(|value| *value = known.value(*value)));
+        by_activation!(activation, |known| for value in values.iter_mut() {
+            *value = known.value(*value);
+        });
     }
 
     /// `out = activation(values)`
     pub(crate) fn activate_into(activation: Activation, values: &[f32], out: &mut [f32]) {
-        by_activation!(activation, |known| out
-            .iter_mut()
-            .zip(values)
-            .for_each(|(out, value)| *out = known.value(*value)));
+        by_activation!(activation, |known| for (out, value) in out.iter_mut().zip(values) {
+            *out = known.value(*value);
+        });
     }
 
     /// `slopes = slopes · activation'(told)`, by what [`Activation::slope_from_result`] says.
     pub(crate) fn activate_slopes(activation: Activation, slopes: &mut [f32], told: &[f32]) {
-        by_activation!(activation, |known| slopes
-            .iter_mut()
-            .zip(told)
-            .for_each(|(slope, told)| *slope *= known.slope(*told)));
+        by_activation!(activation, |known| for (slope, told) in slopes.iter_mut().zip(told) {
+            *slope *= known.slope(*told);
+        });
     }
 
     /// `out = slopes · activation'(told)`
     pub(crate) fn activate_slopes_into(activation: Activation, slopes: &[f32], told: &[f32], out: &mut [f32]) {
-        by_activation!(activation, |known| out
-            .iter_mut()
-            .zip(slopes.iter().zip(told))
-            .for_each(|(out, (slope, told))| *out = slope * known.slope(*told)));
+        by_activation!(activation, |known| for (out, (slope, told)) in out.iter_mut().zip(slopes.iter().zip(told)) {
+            *out = slope * known.slope(*told);
+        });
     }
 
     /// `sums += values`
     pub(crate) fn add(sums: &mut [f32], values: &[f32]) {
-        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += value;
+        }
     }
 
     /// `sums[channel] += values[place][channel]`

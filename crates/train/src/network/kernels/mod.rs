@@ -4,3 +4,4 @@ pub(crate) mod correlate;
 pub(crate) mod elementwise;
 pub(crate) mod product;
 pub(crate) mod vectorized;
+pub(crate) mod winograd;

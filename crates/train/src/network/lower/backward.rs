@@ -133,9 +133,11 @@ impl Lowering<'_> {
                 let partial = sums.then(|| self.transient(extent.partial_len(batch)));
                 self.scratch(conv::Backward::scratch(
                     &extent,
-                    pooled.is_some(),
+                    pooled.as_ref(),
                     x_slope.is_some(),
                 ));
+                let tiled = x_slope.and(extent.tiled_weights_back());
+                let tiled = tiled.map(|len| self.transient(len));
                 let y = self.made[node];
                 let op = conv::Backward {
                     extent,
@@ -145,6 +147,7 @@ impl Lowering<'_> {
                     pooled: pooled.map(|pooled| (pooled, y, *activation)),
                     x_slope,
                     turned,
+                    tiled,
                     partial,
                     learned,
                     bias,
@@ -155,6 +158,7 @@ impl Lowering<'_> {
                     Some(undone),
                     x_slope.map(|(buffer, _)| buffer),
                     turned,
+                    tiled,
                     partial,
                     pooled.map(|pooled| pooled.chosen),
                     pooled.map(|_| y),

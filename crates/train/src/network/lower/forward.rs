@@ -109,6 +109,9 @@ impl Lowering<'_> {
                     Some(_) => None,
                     None => self.kept_for(node, *activation),
                 };
+                let turned = extent
+                    .tiled_weights(pooled.as_ref())
+                    .map(|len| self.transient(len));
                 let op = conv::Forward {
                     extent,
                     x,
@@ -118,12 +121,10 @@ impl Lowering<'_> {
                     activation: *activation,
                     kept,
                     pooled,
+                    turned,
                 };
-                self.push(
-                    node,
-                    op,
-                    &[Some(x), Some(y), kept, pooled.map(|pooled| pooled.chosen)],
-                );
+                let chosen = pooled.map(|pooled| pooled.chosen);
+                self.push(node, op, &[Some(x), Some(y), kept, chosen, turned]);
             }
             NodeKind::Depthwise {
                 window,

@@ -1,9 +1,12 @@
 //! The way back: slopes of the input, gradients of the weights.
 
+use std::ops::Range;
+
 use super::super::super::arena::{Buffer, Span, bytes};
 use super::super::super::kernels::correlate::Phase;
 use super::super::super::kernels::elementwise::{activate_slopes, add, add_places, transpose};
 use super::super::super::kernels::product::{Kernels, Left, OVERREAD, Out, Right, Sizes};
+use super::super::super::kernels::winograd::{Start, Winograd};
 use super::super::super::layer::Activation;
 use super::super::super::step::{Learned, Op, Step};
 use super::Extent;
@@ -21,8 +24,9 @@ pub(crate) struct Backward {
     pub pooled: Option<(Pooled, Buffer, Option<Activation>)>,
     /// Where the slope of the input goes, and whether it is added to what is there.
     pub x_slope: Option<(Buffer, bool)>,
-    /// Room for the weights with inputs and outputs exchanged.
+    /// Room for the weights with inputs and outputs exchanged, and for these transformed for tiles.
     pub turned: Option<Buffer>,
+    pub tiled: Option<Buffer>,
     pub partial: Option<Buffer>,
     pub learned: Option<Learned>,
     pub bias: Option<Learned>,
@@ -30,8 +34,17 @@ pub(crate) struct Backward {
 }
 
 impl Backward {
-    pub(crate) fn scratch(extent: &Extent, pooled: bool, to_input: bool) -> usize {
-        let spread = if pooled { extent.y_len() } else { 0 };
+    pub(crate) fn scratch(extent: &Extent, pooled: Option<&Pooled>, to_input: bool) -> usize {
+        let spread = match pooled {
+            Some(pooled) if !to_input && extent.tiles.is_none() => {
+                band_rows(extent, pooled) * extent.forward.out_row
+            }
+            Some(_) => extent.y_len(),
+            None => 0,
+        };
+        let tiles = [&extent.tiles, &extent.tiles_back].into_iter().flatten();
+        let tiles = tiles.map(Winograd::scratch_len).max().unwrap_or(0);
+        let spread = spread + tiles + extent.tiles.as_ref().map_or(0, Winograd::weights_len);
         let gathered = match extent.gathers && to_input {
             true => extent
                 .phases
@@ -121,48 +134,40 @@ impl Backward {
     /// Image by image: slopes of the input, and sums for the weights in parts of the batch.
     fn run_images(&self, step: &Step<'_>, turned: Option<Span>) {
         let extent = &self.extent;
-        let [x, slope] = [self.x, self.slope].map(|buffer| step.span(buffer));
         let partial = self.partial.map(|partial| step.span(partial));
         let x_slope = self.x_slope.map(|(buffer, add)| (step.span(buffer), add));
         let parts = extent.parts(self.batch);
         let part_rows = self.batch.div_ceil(parts);
         let used = step.rows.div_ceil(part_rows);
+        let tiled = self.turn_tiles(step, turned);
         step.crew.run(used, |part, thread| {
             let sums = partial.map(|partial| partial.piece(part, extent.part_len()));
-            if let Some(sums) = sums {
-                // SAFETY: the part of this task.
-                unsafe { sums.write().fill(0.0) };
-            }
-            for sample in part * part_rows..((part + 1) * part_rows).min(step.rows) {
-                let source = x.piece(sample, extent.x_len());
-                let slope = match &self.pooled {
-                    None => slope.piece(sample, extent.y_len()),
-                    // SAFETY: the scratch is of this thread.
-                    Some(pooled) => unsafe { self.spread(step, sample, pooled, slope, step.scratch(thread)) },
-                };
-                // SAFETY: the part of this task, and its samples; the rest is only read.
-                unsafe {
-                    if let Some(sums) = sums {
-                        for group in 0..extent.groups {
-                            extent.forward.add_weights(
-                                0..extent.output[0],
-                                sums.at().add(group * extent.forward.weights()),
-                                slope.at().add(group * extent.forward.width),
-                                source.at().add(group * extent.forward.channels),
-                            );
-                        }
-                        add_places(
-                            sums.part(extent.weights()..extent.part_len()).write(),
-                            slope.read(),
-                        );
-                    }
+            let room = Room::of(extent, step.scratch(thread));
+            // SAFETY: the part of this task, and its samples; the scratch is of this thread; the rest is only read.
+            unsafe {
+                if let Some(sums) = sums {
+                    sums.write().fill(0.0);
+                    room.sums.write().fill(0.0);
+                }
+                for sample in part * part_rows..((part + 1) * part_rows).min(step.rows) {
+                    let slope = self.add_sums(step, sample, sums, &room, x_slope.is_some());
                     if let (Some((x_slope, added)), Some(turned)) = (x_slope, turned) {
                         let x_slope = x_slope.piece(sample, extent.x_len());
-                        if !added {
-                            x_slope.write().fill(0.0);
+                        match (&extent.tiles_back, tiled) {
+                            (Some(tiles), Some(tiled)) => {
+                                back_by_tiles(tiles, tiled, slope, x_slope, added, room.tiles);
+                            }
+                            _ => {
+                                if !added {
+                                    x_slope.write().fill(0.0);
+                                }
+                                self.to_input(turned, slope, x_slope);
+                            }
                         }
-                        self.to_input(turned, slope, x_slope);
                     }
+                }
+                if let (Some(tiles), Some(sums)) = (&extent.tiles, sums) {
+                    tiles.add_turned_weights(room.sums.read(), sums.part(0..extent.weights()).write());
                 }
             }
         });
@@ -192,47 +197,119 @@ impl Backward {
         });
     }
 
-    /// The slope of the convolution where only that of what a max-pool kept is there.
+    /// Transforms the turned weights for the way back by tiles.
+    fn turn_tiles(&self, step: &Step<'_>, turned: Option<Span>) -> Option<Span> {
+        let (tiles, turned) = (self.extent.tiles_back.as_ref()?, turned?);
+        let tiled = step.span(self.tiled?);
+        // SAFETY: nothing else runs.
+        unsafe { tiles.turn_weights(turned.read(), tiled.write()) };
+        Some(tiled)
+    }
+
+    /// Adds what one image says of the weights and biases. Returns the slope of the convolution, where `whole` asks for it
+    /// or it is there.
     ///
     /// # Safety
     ///
-    /// Nobody else uses the scratch.
-    unsafe fn spread(
+    /// Nobody else uses the sums and the room, or the slope of this image.
+    unsafe fn add_sums(
         &self,
         step: &Step<'_>,
         sample: usize,
-        (pooled, values, activation): &(Pooled, Buffer, Option<Activation>),
-        slope: Span,
-        scratch: Span,
+        sums: Option<Span>,
+        room: &Room,
+        whole: bool,
     ) -> Span {
         let extent = &self.extent;
-        let channels = extent.output[2];
-        let line = pooled.out[1] * channels;
-        let image = pooled.out[0] * line;
-        let made = scratch.part(0..extent.y_len());
-        let covered = pooled.out[0] * pooled.size[0] * extent.forward.out_row;
-        // SAFETY: the scratch is the caller's, and so is the slope of this sample, which nothing asks for later.
+        let biases = sums.map(|sums| sums.part(extent.weights()..extent.part_len()));
+        let slope = step.span(self.slope);
+        // SAFETY: the caller's.
         unsafe {
-            made.part(covered..extent.y_len()).write().fill(0.0);
-            let slopes = slope.piece(sample, image).write();
+            let Some((pooled, values, activation)) = &self.pooled else {
+                let slope = slope.piece(sample, extent.y_len());
+                self.add_rows(step, sample, 0..extent.output[0], slope, sums, room);
+                if let Some(biases) = biases {
+                    add_places(biases.write(), slope.read());
+                }
+                return slope;
+            };
+            // Nothing asks for the slope of what was kept later.
+            let kept = pooled.out[0] * pooled.out[1] * extent.output[2];
+            let slopes = slope.piece(sample, kept).write();
             if let Some(activation) = activation {
-                let values = step.span(*values).piece(sample, image);
+                let values = step.span(*values).piece(sample, kept);
                 activate_slopes(*activation, slopes, values.read());
             }
-            let chosen = &bytes(step.span(pooled.chosen))[sample * image..(sample + 1) * image];
-            for row in 0..pooled.out[0] {
-                let band = made.piece(row, pooled.size[0] * extent.forward.out_row);
-                let range = row * line..(row + 1) * line;
-                spread_band(
+            // The others of a window have none.
+            if let Some(biases) = biases {
+                add_places(biases.write(), slopes);
+            }
+            let chosen = &bytes(step.span(pooled.chosen))[sample * kept..(sample + 1) * kept];
+            let line = extent.forward.out_row;
+            let covered = pooled.out[0] * pooled.size[0];
+            if whole || extent.tiles.is_some() {
+                let made = room.spread.part(0..extent.y_len());
+                spread(
                     pooled,
-                    channels,
-                    &slopes[range.clone()],
-                    &chosen[range],
-                    band.write(),
+                    0..pooled.out[0],
+                    extent.output[2],
+                    slopes,
+                    chosen,
+                    made.part(0..covered * line).write(),
+                );
+                made.part(covered * line..extent.y_len()).write().fill(0.0);
+                self.add_rows(step, sample, 0..extent.output[0], made, sums, room);
+                return made;
+            }
+            // A few rows at a time, while they are in the cache.
+            let rows = band_rows(extent, pooled) / pooled.size[0];
+            for first in (0..pooled.out[0]).step_by(rows) {
+                let lines = first..(first + rows).min(pooled.out[0]);
+                let rows = lines.start * pooled.size[0]..lines.end * pooled.size[0];
+                let band = room.spread.part(0..rows.len() * line);
+                spread(pooled, lines, extent.output[2], slopes, chosen, band.write());
+                self.add_rows(step, sample, rows, band, sums, room);
+            }
+        }
+        room.spread
+    }
+
+    /// Adds what some rows say of the weights; `slope` is theirs alone.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses the sums and the room.
+    unsafe fn add_rows(
+        &self,
+        step: &Step<'_>,
+        sample: usize,
+        rows: Range<usize>,
+        slope: Span,
+        sums: Option<Span>,
+        room: &Room,
+    ) {
+        let extent = &self.extent;
+        let Some(sums) = sums else { return };
+        let source = step.span(self.x).piece(sample, extent.x_len());
+        // SAFETY: the caller's; the correlation counts from the first row of the image.
+        unsafe {
+            if let Some(tiles) = &extent.tiles {
+                for strip in 0..tiles.n_strips() {
+                    let (room, sums) = (room.tiles.write(), room.sums.write());
+                    tiles.add_weights(strip, source.read(), slope.read(), room, sums);
+                }
+                return;
+            }
+            let start = slope.at().wrapping_sub(rows.start * extent.forward.out_row);
+            for group in 0..extent.groups {
+                extent.forward.add_weights(
+                    rows.clone(),
+                    sums.at().add(group * extent.forward.weights()),
+                    start.wrapping_add(group * extent.forward.width),
+                    source.at().add(group * extent.forward.channels),
                 );
             }
         }
-        made
     }
 
     /// Slopes of the inputs of small images, by patches of several.
@@ -340,6 +417,69 @@ impl Backward {
                 learned.take(step, from..from + n * width, sums.read());
             }
         });
+    }
+}
+
+/// What a thread has for itself.
+struct Room {
+    /// The slope of the convolution, where only that of what a max-pool kept is there.
+    spread: Span,
+    /// The gradient of the transformed weights, and what tiles take.
+    sums: Span,
+    tiles: Span,
+}
+
+impl Room {
+    fn of(extent: &Extent, scratch: Span) -> Room {
+        let tiles = [&extent.tiles, &extent.tiles_back].into_iter().flatten();
+        let tiles = tiles.map(Winograd::scratch_len).max().unwrap_or(0);
+        let sums = extent.tiles.as_ref().map_or(0, Winograd::weights_len);
+        Room {
+            sums: scratch.part(0..sums),
+            tiles: scratch.part(sums..sums + tiles),
+            spread: scratch.part(sums + tiles..scratch.len()),
+        }
+    }
+}
+
+/// Rows that are spread at a time: about half of the second-level cache of most processors.
+fn band_rows(extent: &Extent, pooled: &Pooled) -> usize {
+    let lines = BAND / (pooled.size[0] * extent.forward.out_row).max(1);
+    lines.clamp(1, pooled.out[0].max(1)) * pooled.size[0]
+}
+
+const BAND: usize = 1 << 15;
+
+/// Puts the slopes of some lines of windows where the largest values were.
+fn spread(
+    pooled: &Pooled,
+    lines: Range<usize>,
+    channels: usize,
+    slopes: &[f32],
+    chosen: &[u8],
+    into: &mut [f32],
+) {
+    let line = pooled.out[1] * channels;
+    let band = into.len() / lines.len().max(1);
+    for (row, band) in lines.zip(into.chunks_exact_mut(band)) {
+        let range = row * line..(row + 1) * line;
+        spread_band(pooled, channels, &slopes[range.clone()], &chosen[range], band);
+    }
+}
+
+/// The slope of one image's input, by tiles.
+///
+/// # Safety
+///
+/// Nobody else uses it, or the room.
+unsafe fn back_by_tiles(tiles: &Winograd, tiled: Span, slope: Span, x_slope: Span, added: bool, room: Span) {
+    let start = if added { Start::Added } else { Start::Zero };
+    for strip in 0..tiles.n_strips() {
+        let rows = tiles.rows_of(strip);
+        let line = tiles.out_row();
+        let out = x_slope.part(rows.start * line..rows.end * line);
+        // SAFETY: the caller's.
+        unsafe { tiles.make(strip, slope.read(), tiled.at(), room.write(), start, out.write()) };
     }
 }
 

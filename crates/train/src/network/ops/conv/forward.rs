@@ -17,10 +17,16 @@ pub(crate) struct Forward {
     pub activation: Option<Activation>,
     pub kept: Option<Buffer>,
     pub pooled: Option<Pooled>,
+    /// Room for the weights, transformed for tiles.
+    pub turned: Option<Buffer>,
 }
 
 impl Forward {
     pub(crate) fn scratch(extent: &Extent, pooled: Option<&Pooled>) -> usize {
+        if let Some(tiles) = extent.tiles(pooled) {
+            let band = pooled.map_or(0, |_| tiles.strip_rows() * extent.forward.out_row);
+            return tiles.scratch_len() + band;
+        }
         match pooled {
             Some(pooled) => pooled.size[0] * extent.forward.out_row,
             None if extent.gathers => Gathered::scratch_len(&extent.forward),
@@ -53,8 +59,7 @@ impl Forward {
         let [x, weight, y] = [self.x, self.weight, self.y].map(|buffer| step.span(buffer));
         let bias = self.bias.map(|bias| step.span(bias));
         let chosen = step.span(pooled.chosen);
-        let channels = extent.output[2];
-        let line = pooled.out[1] * channels;
+        let line = pooled.out[1] * extent.output[2];
         let image = pooled.out[0] * line;
         // A few rows for each task: the last ones should not wait for one whole image.
         let strips = pooled.out[0].div_ceil(8);
@@ -81,20 +86,30 @@ impl Forward {
                             weight.at().add(group * extent.forward.weights()),
                         );
                     }
-                    let values = y.part(at..at + line).write();
-                    pool_band(
+                    let range = at..at + line;
+                    self.pool(
                         pooled,
-                        channels,
                         band.read(),
-                        values,
-                        &mut bytes(chosen)[at..at + line],
+                        y.part(range.clone()),
+                        &mut bytes(chosen)[range],
                     );
-                    if let Some(activation) = self.activation {
-                        activate(activation, values);
-                    }
                 }
             }
         });
+    }
+
+    /// Pools one line of windows, and activates what is kept.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses these values.
+    pub(super) unsafe fn pool(&self, pooled: &Pooled, band: &[f32], values: Span, chosen: &mut [u8]) {
+        // SAFETY: the caller's.
+        let values = unsafe { values.write() };
+        pool_band(pooled, self.extent.output[2], band, values, chosen);
+        if let Some(activation) = self.activation {
+            activate(activation, values);
+        }
     }
 
     fn run_direct(&self, step: &Step<'_>) {
@@ -170,7 +185,7 @@ impl Forward {
     /// # Safety
     ///
     /// Nobody else uses these.
-    unsafe fn finish(&self, made: Span, y: Span) {
+    pub(super) unsafe fn finish(&self, made: Span, y: Span) {
         let Some(activation) = self.activation else { return };
         // SAFETY: the caller's.
         unsafe {
@@ -184,6 +199,10 @@ impl Forward {
 
 impl Op for Forward {
     fn run(&self, step: &Step<'_>) {
+        let tiles = self.extent.tiles(self.pooled.as_ref());
+        if let (Some(tiles), Some(turned)) = (tiles, self.turned) {
+            return self.run_tiles(step, tiles, turned);
+        }
         match &self.pooled {
             Some(pooled) => self.run_pooled(step, pooled),
             None if self.extent.gathers => self.run_gathered(step),

@@ -1,19 +1,22 @@
 //! Convolutions: `y[p, :] = activation(b + Σ x[p + tap, :] · W[tap])` over the taps of the kernel.
 //!
 //! Wide images are taken as they stand ([`Correlation`]). Of small ones, whose rows make too short products, patches are
-//! copied behind each other first, a few images at a time. A max-pool that follows is done while the rows are in the cache,
+//! copied behind each other first, a few images at a time. 3×3 taps over many channels are done by tiles ([`Winograd`]),
+//! with a quarter of the products. A max-pool that follows is done while the rows are in the cache,
 //! and only what it keeps is written: the largest values, and where they were.
 
 mod backward;
 mod forward;
 mod gathered;
 mod pooled;
+mod tiled;
 
 pub(crate) use backward::Backward;
 pub(crate) use forward::Forward;
 pub(crate) use pooled::Pooled;
 
 use super::super::kernels::correlate::{Axis, Correlation, Phase, backward};
+use super::super::kernels::winograd::Winograd;
 use super::super::shape::Window;
 
 /// Columns below which products along a row are too short.
@@ -31,6 +34,9 @@ pub(crate) struct Extent {
     pub forward: Correlation,
     pub phases: Vec<Phase>,
     gathers: bool,
+    /// The way forward by tiles, and that back to the input.
+    tiles: Option<Winograd>,
+    tiles_back: Option<Winograd>,
 }
 
 impl Extent {
@@ -53,13 +59,22 @@ impl Extent {
             out_row: output[1] * output[2],
             out_col: output[2],
         };
+        let phases = backward(&forward);
+        let gathers = output[1] < NARROW;
+        let tiles = Winograd::of(&forward).filter(|_| groups == 1 && !gathers);
+        let tiles_back = match phases.as_slice() {
+            [only] if tiles.is_some() => Winograd::of(&only.correlation),
+            _ => None,
+        };
         Extent {
             input,
             output,
             groups,
             forward,
-            phases: backward(&forward),
-            gathers: output[1] < NARROW,
+            phases,
+            gathers,
+            tiles,
+            tiles_back,
         }
     }
 
@@ -73,6 +88,22 @@ impl Extent {
 
     pub(crate) fn weights(&self) -> usize {
         self.forward.weights() * self.groups
+    }
+
+    /// The way by tiles, where a max-pool that follows does not reach over them.
+    fn tiles(&self, pooled: Option<&Pooled>) -> Option<&Winograd> {
+        let fits = pooled.is_none_or(|pooled| pooled.fits_tiles());
+        self.tiles.as_ref().filter(|_| fits)
+    }
+
+    /// Values that the weights take once they are transformed for the way forward, where that is by tiles.
+    pub(crate) fn tiled_weights(&self, pooled: Option<&Pooled>) -> Option<usize> {
+        self.tiles(pooled).map(Winograd::weights_len)
+    }
+
+    /// The same for the way back to the input.
+    pub(crate) fn tiled_weights_back(&self) -> Option<usize> {
+        self.tiles_back.as_ref().map(Winograd::weights_len)
     }
 
     /// Whether the images are so wide that they are taken as they stand.

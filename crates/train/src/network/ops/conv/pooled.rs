@@ -3,6 +3,7 @@
 use super::super::super::arena::Buffer;
 use super::super::super::kernels::elementwise::{give_chosen, keep_larger};
 use super::super::super::kernels::vectorized::vectorized;
+use super::super::super::kernels::winograd::TILE;
 
 /// A max-pool that follows at once.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +13,13 @@ pub(crate) struct Pooled {
     pub out: [usize; 2],
     /// Which of the window was the largest, a byte for each value.
     pub chosen: Buffer,
+}
+
+impl Pooled {
+    /// Whether its windows end where tiles do, row by row.
+    pub(super) fn fits_tiles(&self) -> bool {
+        TILE.is_multiple_of(self.size[0])
+    }
 }
 
 vectorized! {
