@@ -216,6 +216,19 @@ vectorized! {
         }
     }
 
+    /// `values[place][channel] = of[channel]`
+    pub(crate) fn fill_places(values: &mut [f32], of: &[f32]) {
+        let (lanes, rest) = of.as_chunks::<LANES>();
+        for place in values.chunks_exact_mut(of.len()) {
+            let (into, into_rest) = place.as_chunks_mut::<LANES>();
+            // By vectors: a call to copy a few bytes takes longer than that.
+            for (into, lanes) in into.iter_mut().zip(lanes) {
+                *into = *lanes;
+            }
+            into_rest.copy_from_slice(rest);
+        }
+    }
+
     /// `sums[channel] += values[place][channel]`
     pub(crate) fn add_places(sums: &mut [f32], values: &[f32]) {
         let channels = sums.len();

@@ -357,22 +357,24 @@ vectorized! {
             let top = (row * TILE) as isize + rows.offset;
             let left = (col * TILE) as isize + cols.offset;
             for first in (0..channels).step_by(LANES) {
-                let mut d = [[[0.0; LANES]; WIDE]; WIDE];
-                for (y, line) in d.iter_mut().enumerate() {
-                    let y = top + y as isize;
-                    if y < 0 || y >= rows.source as isize {
-                        continue;
-                    }
-                    for (x, place) in line.iter_mut().enumerate() {
-                        let x = left + x as isize;
-                        if x >= 0 && x < cols.source as isize {
-                            *place = lanes(source, y as usize * source_row + x as usize * channels + first);
-                        }
-                    }
-                }
                 let mut down = [[[0.0; LANES]; WIDE]; WIDE];
                 for x in 0..WIDE {
-                    put_column(&mut down, x, of_source(column(&d, x)));
+                    let across = left + x as isize;
+                    let mut d = [[0.0; LANES]; WIDE];
+                    if across >= 0 && across < cols.source as isize {
+                        let at = top * source_row as isize + across * channels as isize + first as isize;
+                        if top >= 0 && top + WIDE as isize <= rows.source as isize {
+                            d = apart(source, at as usize, source_row);
+                        } else {
+                            for (y, place) in d.iter_mut().enumerate() {
+                                let down = top + y as isize;
+                                if down >= 0 && down < rows.source as isize {
+                                    *place = lanes(source, (at + (y * source_row) as isize) as usize);
+                                }
+                            }
+                        }
+                    }
+                    put_column(&mut down, x, of_source(d));
                 }
                 for (y, line) in down.into_iter().enumerate() {
                     for (x, values) in of_source(line).iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The way forward.
 
 use super::super::super::arena::{Buffer, Span, bytes};
-use super::super::super::kernels::elementwise::{activate, activate_into};
+use super::super::super::kernels::elementwise::{activate, activate_into, fill_places};
 use super::super::super::layer::Activation;
 use super::super::super::step::{Op, Step};
 use super::Extent;
@@ -44,11 +44,7 @@ impl Forward {
         unsafe {
             let rows = rows.write();
             match bias {
-                Some(bias) => {
-                    let bias = bias.read();
-                    rows.chunks_exact_mut(bias.len())
-                        .for_each(|place| place.copy_from_slice(bias));
-                }
+                Some(bias) => fill_places(rows, bias.read()),
                 None => rows.fill(0.0),
             }
         }
