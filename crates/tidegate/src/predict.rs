@@ -160,6 +160,7 @@ pub fn predict(
         job: job.clone(),
         budget: budget.bytes,
         model: folder.clone(),
+        packs: session.packs(),
     };
     let mut child = task.child()?;
     child.limit_bytes = Some(floor(budget.bytes));

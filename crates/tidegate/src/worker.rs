@@ -41,6 +41,8 @@ pub enum Task {
         job: PredictJob,
         budget: u64,
         model: PathBuf,
+        /// Where compressed arrays are unpacked that do not fit in memory.
+        packs: PathBuf,
     },
 }
 
@@ -133,7 +135,12 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                     keep: true,
                 },
             ),
-            Task::Predict { job, budget, model } => predict::predict(&speaker, &job, budget, &model),
+            Task::Predict {
+                job,
+                budget,
+                model,
+                packs,
+            } => predict::predict(&speaker, &job, budget, &model, &packs),
         });
     match done {
         Ok(()) => 0,

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use tidegate_memory::Holder;
 use twox_hash::XxHash3_64;
@@ -15,7 +16,7 @@ use super::element::swap_bytes;
 use super::problem::ArrayProblem;
 use super::samples::{PIECE, Shard};
 use crate::input::Text;
-use crate::pack::{WRITE_BEHIND_BYTES, WriteBehind};
+use crate::pack::{ARRAY, WRITE_BEHIND_BYTES, WriteBehind};
 use crate::{Input, Result};
 
 /// What unpacking into a file takes beside the decompressor: a piece, and what is on its way to the disk.
@@ -82,9 +83,14 @@ pub(crate) fn into_file(shard: &Shard, folder: &Path, holder: &Holder) -> Result
     let _granted = holder.try_grant(UNPACK_BYTES)?;
     let mut piece = vec![0; PIECE];
     let key = key(shard)?;
-    let path = folder.join(format!("{key:016x}.array"));
+    let path = folder.join(format!("{key:016x}{ARRAY}"));
     let bytes = shard.header.data_bytes();
     if is_whole(&path, key, bytes, &mut piece) {
+        // Notes that it is used; where that cannot be written it is not.
+        let _ = File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(SystemTime::now()));
         return Input::open(&path);
     }
     let failed = |source: io::Error| ArrayProblem::Unwritable {

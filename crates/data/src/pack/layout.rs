@@ -19,6 +19,8 @@ pub enum Layout {
     Bins { features: usize },
     /// Rows for networks, all of one length: so many values each in `sample`.
     Samples { values: usize },
+    /// No rows but the values of an array that is compressed elsewhere, as they stand.
+    Unpacked,
 }
 
 /// A stretch of a batch's body.
@@ -65,6 +67,7 @@ impl Layout {
                 field("held_out", DataType::UInt8);
             }
             Layout::Samples { values } => field("sample", fixed(DataType::Float32, values)),
+            Layout::Unpacked => {}
         }
         Schema::new(fields)
     }
@@ -116,6 +119,7 @@ impl Layout {
                 body.column(n_rows, &[]);
                 body.column(values, &[at]);
             }
+            Layout::Unpacked => {}
         }
         body
     }
@@ -127,6 +131,7 @@ impl Layout {
             Layout::Rows { dense, .. } => dense as f64 * 4.0 + 21.0 + sparse_values * 8.0,
             Layout::Bins { features } => features as f64 + 5.0,
             Layout::Samples { values } => values as f64 * 4.0,
+            Layout::Unpacked => 0.0,
         }
     }
 }
@@ -137,6 +142,7 @@ impl fmt::Display for Layout {
             Layout::Rows { dense, sparse } => write!(f, "rows of {dense} dense and {sparse} sparse places"),
             Layout::Bins { features } => write!(f, "bins of {features} features"),
             Layout::Samples { values } => write!(f, "samples of {values} values"),
+            Layout::Unpacked => f.write_str("an unpacked array"),
         }
     }
 }

@@ -42,6 +42,8 @@ pub use build::PackOptions;
 pub use layout::Layout;
 pub use problem::PackProblem;
 pub use store::{PackContents, PackInfo, PackKey, PackStore, Prune};
+
+pub(crate) use store::ARRAY;
 pub use table::TablePack;
 pub use write::{WRITE_BEHIND_BYTES, WriteBehind, drop_range};
 

@@ -21,6 +21,9 @@ pub(crate) const DATA: &str = "data.arrow";
 pub(crate) const INDEX: &str = "index";
 pub(crate) const MANIFEST: &str = "manifest.json";
 
+/// How the files end that hold unpacked arrays, which are kept here, too.
+pub(crate) const ARRAY: &str = ".array";
+
 /// Leftovers without an owner go after this, even where their process number is in use again.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
@@ -106,6 +109,8 @@ impl PackStore {
         for (name, path) in self.entries()? {
             if let Some(key) = key_of(&name) {
                 packs.push(info(key, &path));
+            } else if let Some(key) = name.strip_suffix(ARRAY).and_then(key_of) {
+                packs.extend(array_info(key, &path));
             }
         }
         packs.sort_by_key(|pack| (std::cmp::Reverse(pack.last_used), pack.key));
@@ -119,11 +124,20 @@ impl PackStore {
         let aside = self.aside(key, "old");
         match fs::rename(&folder, &aside) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.remove_array(key),
             Err(source) => return Err(Error::Packs { path: folder, source }),
         }
         fs::remove_dir_all(&aside).map_err(|source| Error::Packs { path: aside, source })?;
         Ok(true)
+    }
+
+    fn remove_array(&self, key: PackKey) -> Result<bool> {
+        let path = self.root.join(format!("{key}{ARRAY}"));
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(Error::Packs { path, source }),
+        }
     }
 
     /// Removes what may go, and says what it was.
@@ -298,4 +312,21 @@ fn info(key: PackKey, folder: &Path) -> PackInfo {
             })
         }),
     }
+}
+
+/// An unpacked array; `None` if it went meanwhile.
+fn array_info(key: PackKey, path: &Path) -> Option<PackInfo> {
+    let metadata = fs::metadata(path).ok()?;
+    let used = metadata.modified().ok();
+    Some(PackInfo {
+        key,
+        bytes: metadata.len(),
+        last_used: used,
+        contents: Some(PackContents {
+            layout: Layout::Unpacked,
+            n_rows: 0,
+            created: metadata.created().ok().or(used)?,
+            description: "a compressed array".into(),
+        }),
+    })
 }

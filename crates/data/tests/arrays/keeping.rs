@@ -1,10 +1,12 @@
 //! Samples kept in memory, unpacked or mapped: within what is allowed, and never torn.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use tidegate_data::Error;
 use tidegate_data::arrays::{ArrayProblem, ArraySource, Keep, Kept};
+use tidegate_data::pack::{Layout, PackStore, Prune};
 use tidegate_memory::Ledger;
 
 use crate::help::{Folder, ROOMY, gzip, idx, inputs, npy, npz, pixels, thirds};
@@ -94,13 +96,13 @@ fn what_does_not_fit_is_unpacked_once() {
         assert_eq!(inputs(&source), expected());
         let before: Vec<_> = files(&folder)
             .iter()
-            .map(|file| fs::metadata(file).unwrap().modified().unwrap())
+            .map(|file| fs::metadata(file).unwrap().ino())
             .collect();
         let mut again = folder.open(name).unwrap();
         assert_eq!(keep(&mut again, &unpacking), Kept::Unpacked);
         let after: Vec<_> = files(&folder)
             .iter()
-            .map(|file| fs::metadata(file).unwrap().modified().unwrap())
+            .map(|file| fs::metadata(file).unwrap().ino())
             .collect();
         assert_eq!(before, after, "what is there is used again");
         assert_eq!(inputs(&again), expected());
@@ -241,6 +243,26 @@ fn without_room_or_a_folder_it_is_said() {
             .unwrap(),
         Kept::Unpacked
     );
+}
+
+#[test]
+fn what_was_unpacked_is_listed_with_the_packs_and_goes_with_them() {
+    let folder = packed();
+    let mut source = folder.open("both.npz").unwrap();
+    assert_eq!(keep(&mut source, &unpacking(&folder)), Kept::Unpacked);
+    let store = PackStore::at(folder.path("unpacked"));
+    let listed = store.list().unwrap();
+    let [array] = listed.as_slice() else {
+        panic!("{listed:?}")
+    };
+    assert!(array.bytes > source.bytes(), "{array:?}");
+    assert_eq!(array.contents.as_ref().unwrap().layout, Layout::Unpacked);
+    let all = Prune {
+        keep_bytes: Some(0),
+        ..Prune::default()
+    };
+    assert_eq!(store.prune(&all).unwrap(), listed);
+    assert_eq!(files(&folder), [] as [PathBuf; 0]);
 }
 
 #[test]

@@ -126,7 +126,10 @@ fn row(pack: &Pack, now: i64) -> Vec<String> {
     vec![
         key,
         size,
-        thousands(contents.rows),
+        match contents.layout {
+            Layout::Unpacked => "-".into(),
+            _ => thousands(contents.rows),
+        },
         layout(&contents.layout),
         age(contents.created_ms),
         used,
@@ -142,6 +145,7 @@ fn layout(layout: &Layout) -> String {
         Layout::Rows { dense: 0, sparse } => format!("{} sparse", values(sparse)),
         Layout::Rows { dense, sparse } => format!("{} dense + {} sparse", values(dense), values(sparse)),
         Layout::Bins { features } => format!("{} in bins", counted(features as u64, "feature")),
+        Layout::Unpacked => "an array, unpacked".into(),
         Layout::Samples { values: n } => format!("{} of a sample", counted(n as u64, "value")),
     }
 }

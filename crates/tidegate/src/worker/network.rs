@@ -444,7 +444,13 @@ fn describe(speaker: &Speaker, source: &ArraySource, design: &Design, name: &str
     speaker.say(Event::Notice { text });
 }
 
-pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
+pub(super) fn predict(
+    speaker: &Speaker,
+    job: &PredictJob,
+    budget: u64,
+    folder: &Path,
+    packs: &Path,
+) -> Result<()> {
     let design = NetworkModel::load_design(folder)?;
     let ledger = Ledger::new(budget);
     let runtime = runtime_bytes(budget);
@@ -480,14 +486,21 @@ pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: 
         ("arrays".to_string(), arrays),
         ("output".to_string(), output),
     ];
-    let keep = Keep {
-        memory: if source.is_packed() { u64::MAX } else { 0 },
-        folder: None,
-        map: false,
-    };
     let threads = job.threads.unwrap_or_else(default_threads);
-    let planned = network::predict_plan(&design, &source, threads, &keep, &held, budget.max(FLOOR))
-        .map_err(|error| asked(error, budget))?;
+    let plan = |memory: u64| {
+        let keep = Keep {
+            memory,
+            folder: Some(packs.into()),
+            map: false,
+        };
+        network::predict_plan(&design, &source, threads, &keep, &held, budget.max(FLOOR))
+    };
+    // What is compressed is unpacked into memory where it fits, and on disk otherwise.
+    let planned = match source.is_packed() {
+        true => plan(u64::MAX).or_else(|_| plan(0)),
+        false => plan(0),
+    };
+    let planned = planned.map_err(|error| asked(error, budget))?;
     let _threads = hold(
         &ledger,
         RUNTIME,

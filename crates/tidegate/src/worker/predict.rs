@@ -20,12 +20,18 @@ use crate::job::dialect_options;
 use crate::predict::{BrokenColumn, Names, TOLD_COLUMNS};
 use crate::{Error, OutputFormat, PredictJob, Predicted, Result};
 
-pub(super) fn predict(speaker: &Speaker, job: &PredictJob, budget: u64, folder: &Path) -> Result<()> {
+pub(super) fn predict(
+    speaker: &Speaker,
+    job: &PredictJob,
+    budget: u64,
+    folder: &Path,
+    packs: &Path,
+) -> Result<()> {
     let model = match NetworkModel::is_in(folder) {
         false => Predictor::Model(Box::new(Model::load(folder)?)),
         true => match RowNetwork::load(folder)? {
             Some(rows) => Predictor::Network(Box::new(rows)),
-            None => return network::predict(speaker, job, budget, folder),
+            None => return network::predict(speaker, job, budget, folder, packs),
         },
     };
     let table = open(job, model.encoders(), budget)?;
