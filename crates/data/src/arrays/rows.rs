@@ -11,10 +11,14 @@ use std::ops::ControlFlow;
 use tidegate_memory::Ledger;
 
 use super::labels::Labels;
+use super::problem::ArrayProblem;
 use super::source::ArraySource;
 use crate::batch::Row;
 use crate::encode::Encoder;
-use crate::pack::{PackOptions, PackProblem, SamplesPack, SamplesWriter, WRITE_BEHIND_BYTES, block_bytes};
+use crate::pack::{
+    Layout, PackOptions, PackProblem, SamplesPack, SamplesWriter, WRITE_BEHIND_BYTES, block_bytes,
+};
+use crate::target::Target;
 use crate::{Error, Holdout, PassOptions, Position, Result, RowCounts, Table};
 
 /// What a row is made of.
@@ -66,6 +70,18 @@ impl RowShape {
     }
 }
 
+/// The labels of rows whose target is this. A number is told by what it is away from the mean: floats of 32 bits have
+/// few digits.
+pub fn row_labels(target: &Target) -> Labels {
+    Labels::One(match target {
+        Target::Number { deviation, .. } => Target::Number {
+            mean: 0.0,
+            deviation: *deviation,
+        },
+        target => target.clone(),
+    })
+}
+
 /// How rows become samples.
 pub struct RowsOptions {
     /// The packs of the rows to learn from, and of those that are held out.
@@ -104,7 +120,14 @@ impl RowSamples {
         ledger: &Ledger,
         progress: &mut Progress,
     ) -> Result<Option<RowSamples>> {
-        let labels = Labels::One(table.encoders.target.clone());
+        let labels = row_labels(&table.encoders.target);
+        if shape(table, 0).is_empty() {
+            return Err(Error::NoFeatures {
+                path: table.source.path().into(),
+                target: table.encoders.target_column.clone(),
+                left_out: Vec::new(),
+            });
+        }
         if let Some(packs) = open(table, options, ledger)? {
             match RowSamples::join(table, packs, None, labels.clone(), ledger) {
                 // It is gone now, and is built again.
@@ -136,6 +159,7 @@ impl RowSamples {
                 pairs: (training.values - labels.width() - width.dense) / 2,
             },
             held_out: held_out
+                .filter(|pack| !pack.is_empty())
                 .map(|pack| ArraySource::of_pack(&pack, labels.clone(), ledger))
                 .transpose()?,
             training: ArraySource::of_pack(&training, labels, ledger)?,
@@ -235,14 +259,20 @@ fn write(
     let holder = ledger.holder("pack");
     let values = shape.len() + 1;
     let create = |options: &PackOptions| {
-        // One of other rows would stand in the way.
-        options.store.remove(options.key)?;
+        // One of other rows would stand in the way; one of these may be in use.
+        if options.store.layout(options.key) != Some(Layout::Samples { values }) {
+            options.store.remove(options.key)?;
+        }
         Ok::<_, Error>(SamplesWriter::create(options, values, &holder)?)
     };
     let mut training = create(&options.training)?;
     let mut held_out = match options.holdout.is_none() {
         true => None,
         false => Some(create(&options.held_out)?),
+    };
+    let mean = match table.encoders.target {
+        Target::Number { mean, .. } => mean,
+        _ => 0.0,
     };
     let mut rows = 0;
     let mut ended = false;
@@ -261,10 +291,18 @@ fn write(
                     Some(held_out) if row.held_out => held_out,
                     _ => &mut training,
                 };
+                let target = (row.target - mean) as f32;
+                if !target.is_finite() {
+                    return Err(ArrayProblem::NotFinite {
+                        path: table.source.path().into(),
+                        sample: row.line,
+                        value: row.target.to_string(),
+                    }
+                    .into());
+                }
                 writer.push(|into| {
-                    let (label, into) = into.split_last_mut().expect("a label is among the values");
-                    shape.write(&row, into);
-                    *label = row.target as f32;
+                    shape.write(&row, &mut into[..values - 1]);
+                    into[values - 1] = target;
                 })?;
             }
             rows += batch.n_rows() as u64;
@@ -276,9 +314,12 @@ fn write(
     if ended {
         return Ok(None);
     }
-    let held_out = held_out.map(SamplesWriter::finish).transpose()?.flatten();
-    let training = training.finish()?.ok_or_else(|| Error::NoRows {
-        path: table.source.path().into(),
-    })?;
-    Ok(Some(((training, held_out), counts)))
+    let held_out = held_out.map(SamplesWriter::finish).transpose()?;
+    let training = training.finish()?;
+    match training.is_empty() {
+        true => Err(Error::NoRows {
+            path: table.source.path().into(),
+        }),
+        false => Ok(Some(((training, held_out), counts))),
+    }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Samples {
     pub labels: usize,
     pub element: Element,
     pub store: Store,
+    /// The file of all shards, where they are parts of one: read to its end even when it is removed.
+    pub file: Option<Places>,
     /// For the list of shards.
     #[expect(dead_code, reason = "held for its drop")]
     pub listed: Grant,
@@ -48,6 +50,8 @@ pub(crate) struct Shard {
     pub n_samples: u64,
     /// The values alone, unpacked, in the order of bytes of the machine.
     pub unpacked: Option<Input>,
+    /// Locked for as long as this lives, so that nobody removes what was unpacked.
+    pub in_use: Option<File>,
 }
 
 /// Where samples are taken from.
@@ -98,6 +102,7 @@ impl Samples {
                     labels: 0,
                     element,
                     store: Store::Files,
+                    file: None,
                     listed: grant.take().ok_or_else(|| Error::Stopped {
                         path: input.path().into(),
                     })?,
@@ -118,6 +123,7 @@ impl Samples {
                 first: joined.n_samples,
                 n_samples: n,
                 unpacked: None,
+                in_use: None,
             });
             joined.n_samples += n;
         }
@@ -177,7 +183,7 @@ impl Samples {
             return Err(ArrayProblem::NotUnpacked { path }.into());
         }
         let n_open = match self.shards.len() {
-            _ if self.is_one_file() => 1,
+            _ if self.file.is_some() => 0,
             few @ 0..=OPEN_FILES => few,
             _ => 0,
         };
@@ -187,11 +193,6 @@ impl Samples {
             samples: self,
             open: open.collect::<Result<_>>()?,
         })
-    }
-
-    /// Whether all shards are parts of one file: those of a pack, which has labels beside its samples.
-    fn is_one_file(&self) -> bool {
-        self.labels > 0
     }
 }
 
@@ -234,8 +235,7 @@ impl Reader<'_> {
             let (now, later) = into.split_at_mut((n * sample_bytes) as usize);
             let (input, data_at) = shard.plain();
             let opened;
-            let file = if self.samples.is_one_file() { 0 } else { at };
-            let places = match self.open.get(file) {
+            let places = match self.samples.file.as_ref().or_else(|| self.open.get(at)) {
                 Some(places) => places,
                 None => {
                     opened = input.unchanged_places()?;

@@ -14,7 +14,7 @@ use super::labels::{LabelOptions, Labelled, Labels, Values};
 use super::problem::ArrayProblem;
 use super::samples::{Mapped, SHARD_BYTES, Samples, Shard, Store};
 use super::sums::Sums;
-use super::unpack::{UNPACK_BYTES, into_file, into_memory};
+use super::unpack::{UNPACK_BYTES, into_file, into_memory, use_shared};
 use crate::pack::SamplesPack;
 use crate::{Holdout, Input, Result};
 
@@ -193,6 +193,7 @@ impl ArraySource {
                 first,
                 n_samples,
                 unpacked: None,
+                in_use: None,
             });
             first += n_samples;
         }
@@ -204,6 +205,7 @@ impl ArraySource {
                 labels: width,
                 element: Element::F32,
                 store: Store::Files,
+                file: Some(input.unchanged_places()?),
                 listed: listed.pin(),
             },
             labelled: Some(Labelled {
@@ -397,6 +399,10 @@ impl ArraySource {
                     .into());
                 };
                 shard.unpacked = Some(into_file(shard, folder, &holder)?);
+                shard.in_use = shard
+                    .unpacked
+                    .as_ref()
+                    .and_then(|unpacked| use_shared(unpacked.path()));
             }
             if shard.unpacked.is_some() {
                 kept = Kept::Unpacked;

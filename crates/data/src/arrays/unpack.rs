@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use tidegate_memory::Holder;
 use twox_hash::XxHash3_64;
@@ -86,11 +85,6 @@ pub(crate) fn into_file(shard: &Shard, folder: &Path, holder: &Holder) -> Result
     let path = folder.join(format!("{key:016x}{ARRAY}"));
     let bytes = shard.header.data_bytes();
     if is_whole(&path, key, bytes, &mut piece) {
-        // Notes that it is used; where that cannot be written it is not.
-        let _ = File::options()
-            .append(true)
-            .open(&path)
-            .and_then(|file| file.set_modified(SystemTime::now()));
         return Input::open(&path);
     }
     let failed = |source: io::Error| ArrayProblem::Unwritable {
@@ -120,6 +114,13 @@ pub(crate) fn into_file(shard: &Shard, folder: &Path, holder: &Holder) -> Result
         .and_then(|folder| folder.sync_all())
         .map_err(failed)?;
     Input::open(&path)
+}
+
+/// Tells those who remove packs that this one is in use, for as long as the file is open.
+pub(crate) fn use_shared(path: &Path) -> Option<File> {
+    let file = File::open(path).ok()?;
+    file.try_lock_shared().ok()?;
+    Some(file)
 }
 
 /// A number made of everything that the values depend on.

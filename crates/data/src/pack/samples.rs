@@ -66,16 +66,14 @@ impl SamplesWriter {
         Ok(())
     }
 
-    /// The pack; `None` where nothing was written.
-    pub(crate) fn finish(mut self) -> Result<Option<SamplesPack>, PackProblem> {
+    pub(crate) fn finish(mut self) -> Result<SamplesPack, PackProblem> {
         if !self.block.is_empty() {
             self.write_block()?;
         }
-        let file = self.builder.finish()?;
-        Ok((file.manifest.n_rows > 0).then_some(SamplesPack {
-            file,
+        Ok(SamplesPack {
+            file: self.builder.finish()?,
             values: self.values,
-        }))
+        })
     }
 }
 
@@ -96,9 +94,11 @@ impl SamplesPack {
             return Ok(None);
         };
         let file = store.open(key, Layout::Samples { values }, holder)?;
-        Ok(file
-            .filter(|file| file.manifest.n_rows > 0)
-            .map(|file| SamplesPack { file, values }))
+        Ok(file.map(|file| SamplesPack { file, values }))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.manifest.n_rows == 0
     }
 
     /// Where each block of samples stands: its first byte, and how many it has.

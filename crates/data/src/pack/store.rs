@@ -131,8 +131,12 @@ impl PackStore {
         Ok(true)
     }
 
+    /// Those who read an array open it again and again, and have a lock on it: then it stays.
     fn remove_array(&self, key: PackKey) -> Result<bool> {
         let path = self.root.join(format!("{key}{ARRAY}"));
+        if File::open(&path).is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock))) {
+            return Ok(false);
+        }
         match fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -153,8 +157,7 @@ impl PackStore {
             let goes = pack.contents.is_none() || old;
             // Behind the first that does not fit, no pack stays: those used longest ago go first.
             full |= !goes && prune.keep_bytes.is_some_and(|limit| kept + pack.bytes > limit);
-            if goes || full {
-                self.remove(pack.key)?;
+            if (goes || full) && self.remove(pack.key)? {
                 gone.push(pack);
             } else {
                 kept += pack.bytes;
@@ -317,7 +320,7 @@ fn info(key: PackKey, folder: &Path) -> PackInfo {
 /// An unpacked array; `None` if it went meanwhile.
 fn array_info(key: PackKey, path: &Path) -> Option<PackInfo> {
     let metadata = fs::metadata(path).ok()?;
-    let used = metadata.modified().ok();
+    let used = metadata.modified().ok().max(metadata.accessed().ok());
     Some(PackInfo {
         key,
         bytes: metadata.len(),

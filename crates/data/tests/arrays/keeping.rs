@@ -261,7 +261,10 @@ fn what_was_unpacked_is_listed_with_the_packs_and_goes_with_them() {
         keep_bytes: Some(0),
         ..Prune::default()
     };
-    assert_eq!(store.prune(&all).unwrap(), listed);
+    assert_eq!(store.prune(&all).unwrap(), [], "it is in use");
+    assert_eq!(files(&folder).len(), 1);
+    drop(source);
+    assert_eq!(store.prune(&all).unwrap()[0].key, array.key);
     assert_eq!(files(&folder), [] as [PathBuf; 0]);
 }
 

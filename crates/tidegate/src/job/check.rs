@@ -186,6 +186,12 @@ impl Job {
                 "leave it out",
             );
         }
+        if self.is_network() && data.validation.is_some() {
+            return usage(
+                "--validation is for arrays, and the data are a table",
+                "judge it by --holdout or --folds",
+            );
+        }
         if matches!(
             self.model.kind,
             ModelKind::Cnn | ModelKind::Resnet18 | ModelKind::Mobilenet

@@ -11,7 +11,7 @@ use tidegate_data::arrays::{
     ArrayOptions, ArraySource, Keep, Kept, LabelOptions, LabelTask, Labels, LabelsFrom, Part,
 };
 use tidegate_data::target::Task as TargetTask;
-use tidegate_memory::{Grant, Ledger, format_bytes};
+use tidegate_memory::{Ledger, format_bytes};
 use tidegate_train::network::{
     self, Design, Layer, Loss, NetworkModel, Options, Outcome, Planned, Preset, Samples, Scaling, Shape,
 };
@@ -20,7 +20,7 @@ use tidegate_watch::{Done, Event};
 
 use super::destination::{Columns, Output};
 use super::relay::{About, Relay};
-use super::train::{CHECKPOINT_EVERY, Places};
+use super::train::{CHECKPOINT_EVERY, Places, hold};
 use super::{FLOOR, Rate, Speaker, default_threads, runtime_bytes};
 use crate::{ClassWeights, Error, Job, ModelKind, PredictJob, Predicted, Result};
 
@@ -75,7 +75,6 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         ledger: &ledger,
         budget,
         held: vec![(RUNTIME.to_string(), runtime), ("arrays".to_string(), arrays)],
-        threads_held: 0,
         about: About {
             target: Some(job.data.target.clone()).filter(|target| !target.is_empty()),
             rows: Some(source.n_samples()),
@@ -114,9 +113,8 @@ pub(super) struct Training<'a> {
     pub places: &'a Places,
     pub ledger: &'a Ledger,
     pub budget: u64,
-    /// What is granted already, threads not included, and what of threads is.
+    /// What is granted already, threads not included.
     pub held: Vec<(String, u64)>,
-    pub threads_held: u64,
     pub about: About,
     pub name: &'static str,
     pub design: Design,
@@ -154,7 +152,7 @@ impl Training<'_> {
         .map_err(|error| asked(error, budget))?;
         tell_of_program(speaker, &planned);
         let threads = planned.plan.threads as u64 * tidegate_train::THREAD_BYTES;
-        let _threads = hold(ledger, RUNTIME, threads.saturating_sub(self.threads_held))?;
+        let _threads = hold(ledger, RUNTIME, threads)?;
         let kept = source.keep(&planned.keep, ledger)?;
         if kept == Kept::Unpacked {
             let text =
@@ -224,14 +222,6 @@ fn tell_of_program(speaker: &Speaker, planned: &Planned) {
         parts.join(" · ")
     );
     speaker.say(Event::Notice { text });
-}
-
-fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
-    let granted = ledger.holder(name).try_grant(bytes);
-    Ok(granted.map(Grant::pin).map_err(|source| TrainError::Memory {
-        what: "the program itself",
-        source,
-    })?)
 }
 
 /// A refusal in the terms of the budget that was asked for.

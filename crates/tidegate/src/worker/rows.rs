@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use tidegate_data::arrays::{Labels, RowSamples, RowsOptions};
+use tidegate_data::arrays::{RowSamples, RowsOptions, row_labels};
 use tidegate_data::pack::{PackKey, PackOptions};
 use tidegate_data::{BUFFERS, Holdout, Position};
 use tidegate_memory::give_freed_memory_back;
@@ -14,16 +14,16 @@ use tidegate_watch::Event;
 use super::Rate;
 use super::network::Training;
 use super::relay::About;
-use super::train::Prepared;
-use crate::{ModelKind, Result};
+use super::train::{Prepared, hold};
+use crate::{Error, ModelKind, Result};
 
 /// Rows of a batch: they are small, and many.
 const USUAL_BATCH: usize = 256;
 
 /// The model and its report; `None` when asked to stop, which is said.
-pub(super) fn train(prepared: Prepared) -> Result<Option<(NetworkModel, Report)>> {
-    let options = rows_options(&prepared);
-    let trained = train_on(&prepared, &options);
+pub(super) fn train(mut prepared: Prepared) -> Result<Option<(NetworkModel, Report)>> {
+    let options = rows_options(&prepared)?;
+    let trained = train_on(&mut prepared, &options);
     if !prepared.job.train.pack {
         for pack in [&options.training, &options.held_out] {
             pack.store.remove(pack.key).map_err(TrainError::Data)?;
@@ -32,7 +32,7 @@ pub(super) fn train(prepared: Prepared) -> Result<Option<(NetworkModel, Report)>
     trained
 }
 
-fn train_on(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(NetworkModel, Report)>> {
+fn train_on(prepared: &mut Prepared, options: &RowsOptions) -> Result<Option<(NetworkModel, Report)>> {
     let Some(samples) = samples(prepared, options)? else {
         prepared.speaker.say(Event::Stopped {
             epoch: 0,
@@ -42,23 +42,28 @@ fn train_on(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(Networ
         return Ok(None);
     };
     give_freed_memory_back();
-    let rows = match &samples.counts {
-        None => prepared.counted(),
-        Some(counts) => {
-            let mut report = RowReport::default();
-            report.add(counts);
-            report
+    if !prepared.holdout.is_none() && samples.held_out.is_none() {
+        let hint = "hold more of them out: --holdout 0.5";
+        let what = "the table has so few rows that none is held out";
+        if prepared.job.train.patience.is_some() {
+            return Err(Error::Usage {
+                what: format!("{what}, and --patience needs some to judge by"),
+                hint: hint.into(),
+            });
         }
-    };
+        let text = format!("{what}: nothing judges the network; {hint}");
+        prepared.speaker.say(Event::Warning { text });
+    }
     let (design, name) = design(prepared, &samples)?;
+    // The threads that encoded are over; the network's are to come.
+    prepared.held.clear();
+    let [(_, _), (columns, columns_bytes)] = &prepared.fixed;
+    let _program = hold(&prepared.ledger, RUNTIME, prepared.runtime)?;
+    let _columns = hold(&prepared.ledger, columns, *columns_bytes)?;
     let holders = prepared.ledger.snapshot().holders.into_iter();
     let mut held: Vec<(String, u64)> = holders.map(|holder| (holder.name, holder.held)).collect();
     held.retain(|(_, bytes)| *bytes > 0);
-    // Those threads are over; the network's are to come.
-    let threads_held = prepared.fixed[0].1 - prepared.runtime;
-    if let Some((_, bytes)) = held.iter_mut().find(|(name, _)| name == RUNTIME) {
-        *bytes -= threads_held;
-    }
+    let counts = samples.counts.or_else(|| prepared.encoding.counts.clone());
     let trained = Training {
         speaker: prepared.speaker,
         job: prepared.job,
@@ -66,7 +71,6 @@ fn train_on(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(Networ
         ledger: &prepared.ledger,
         budget: prepared.budget,
         held,
-        threads_held,
         about: About::table(&prepared.table),
         name,
         design,
@@ -78,45 +82,67 @@ fn train_on(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(Networ
     .run()?;
     Ok(trained.map(|(mut model, mut report)| {
         model.encoders = Some(prepared.table.encoders.clone());
-        report.rows = rows;
+        // Where nobody counted rows, all that are there were used.
+        if let Some(counts) = &counts {
+            report.rows = RowReport::default();
+            report.rows.add(counts);
+        }
         (model, report)
     }))
 }
 
 /// The packs of the rows: one to learn from, one that judges.
-fn rows_options(prepared: &Prepared) -> RowsOptions {
+fn rows_options(prepared: &Prepared) -> Result<RowsOptions> {
     let all = prepared.pack_options();
+    // A pack that is not to stay is nobody else's.
+    let whose = match prepared.job.train.pack {
+        true => String::new(),
+        false => format!("of process {}", std::process::id()),
+    };
     let pack = |what: &str| PackOptions {
-        key: PackKey::of(&[all.key.to_string().as_bytes(), what.as_bytes()]),
+        key: PackKey::of(&[all.key.to_string().as_bytes(), what.as_bytes(), whose.as_bytes()]),
         description: format!("{}, {what}", all.description),
         ..all.clone()
     };
-    RowsOptions {
+    Ok(RowsOptions {
         training: pack("samples"),
         held_out: pack("held-out samples"),
         holdout: prepared.holdout,
-        threads: prepared.threads,
+        threads: threads_that_fit(prepared)?,
+    })
+}
+
+/// As many threads as there is room for to encode, beside what is held already.
+fn threads_that_fit(prepared: &Prepared) -> Result<usize> {
+    let (table, free) = (&prepared.table, prepared.ledger.free());
+    let needs = |threads: usize| {
+        [
+            (BUFFERS.to_string(), table.pass_needs(threads).bytes()),
+            ("pack".to_string(), RowSamples::bytes(table)),
+        ]
+    };
+    let total = |threads: usize| needs(threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
+    match (1..=prepared.threads)
+        .rev()
+        .find(|threads| total(*threads) <= free)
+    {
+        Some(threads) => Ok(threads),
+        None => {
+            let held = prepared.ledger.snapshot().holders.into_iter();
+            let held = held.map(|holder| (holder.name, holder.held));
+            Err(TrainError::BudgetTooSmall {
+                least: prepared.budget + total(1) - free,
+                budget: prepared.budget,
+                holders: held.chain(needs(1)).filter(|(_, bytes)| *bytes > 0).collect(),
+            }
+            .into())
+        }
     }
 }
 
 /// The rows of the table as samples; `None` when asked to stop.
 fn samples(prepared: &Prepared, options: &RowsOptions) -> Result<Option<RowSamples>> {
     let (speaker, ledger, table) = (prepared.speaker, &prepared.ledger, &prepared.table);
-    let needs = [
-        (BUFFERS.to_string(), table.pass_needs(1).bytes()),
-        ("pack".to_string(), RowSamples::bytes(table)),
-    ];
-    let (needed, free) = (needs.iter().map(|(_, bytes)| bytes).sum::<u64>(), ledger.free());
-    if needed > free {
-        let fixed = ledger.snapshot().holders.into_iter();
-        let fixed = fixed.map(|holder| (holder.name, holder.held));
-        return Err(TrainError::BudgetTooSmall {
-            least: prepared.budget + needed - free,
-            budget: prepared.budget,
-            holders: fixed.chain(needs).filter(|(_, bytes)| *bytes > 0).collect(),
-        }
-        .into());
-    }
     let (total, mut rate) = (table.source.bytes(), Rate::new());
     let mut progress = |position: Position, rows| {
         speaker.ledger_at_times(ledger);
@@ -159,7 +185,7 @@ fn design(prepared: &Prepared, samples: &RowSamples) -> Result<(Design, &'static
         // The encoders have scaled them.
         scaling: Scaling::None,
         input,
-        labels: Labels::One(prepared.table.encoders.target.clone()),
+        labels: row_labels(&prepared.table.encoders.target),
         layers,
     };
     Ok((design, name))

@@ -44,6 +44,7 @@ pub(super) struct Prepared<'a> {
     pub budget: u64,
     /// What the program and the columns take, already granted.
     pub fixed: [(String, u64); 2],
+    pub held: Vec<Grant>,
     pub holdout: Holdout,
     pub threads: usize,
     /// What the program itself took when it began.
@@ -115,7 +116,10 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
         places.resume = resume;
         let Some((_, report)) = trained else { return Ok(()) };
         folds.push(report.metrics);
-        rounds += report.epochs;
+        rounds += report
+            .early_stop
+            .as_ref()
+            .map_or(report.epochs, |stop| stop.best_epoch);
     }
     places.keep = true;
     let mut last = job.clone();
@@ -256,7 +260,7 @@ impl Site<'_> {
         ];
         let ledger = Ledger::new(budget);
         let held = fixed.iter().map(|(name, bytes)| hold(&ledger, name, *bytes));
-        let _held = held.collect::<Result<Vec<Grant>>>()?;
+        let held = held.collect::<Result<Vec<Grant>>>()?;
         let free = ledger.free().saturating_sub(table.fit_needs(threads).bytes());
         let options = FitOptions {
             threads,
@@ -305,6 +309,7 @@ impl Site<'_> {
             ledger,
             budget,
             fixed,
+            held,
             holdout,
             threads,
             runtime,
@@ -321,7 +326,7 @@ impl Site<'_> {
     }
 }
 
-fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
+pub(super) fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
     let granted = ledger.holder(name).try_grant(bytes);
     Ok(granted.map(Grant::pin).map_err(|source| TrainError::Memory {
         what: "the program itself",

@@ -71,12 +71,15 @@ fn the_same_network_comes_of_any_budget_threads_and_of_the_pack() {
         expected == weights("--memory 60MB --threads 2"),
         "from the pack, on two threads"
     );
-    place.ok("packs --prune --all");
+    let packs = || place.look("packs")["packs"].as_array().unwrap().len();
     assert!(
         expected == weights("--memory 200MB --no-pack"),
         "without a pack that stays"
     );
-    assert_eq!(place.look("packs")["packs"].as_array().unwrap().len(), 0);
+    assert_eq!(packs(), 2, "those of others stay");
+    place.ok("packs --prune --all");
+    assert!(expected == weights("--memory 200MB --no-pack"));
+    assert_eq!(packs(), 0);
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn numbers_and_classes_are_predicted_by_networks_of_one_s_own() {
     for _ in 0..3_000 {
         let (a, b) = (random.number(), random.number());
         let colour = ["red", "green", "blue"][usize::from(a > 0.3) + usize::from(a > 0.3 && b > 0.0)];
-        rows += &format!("{a:.3},{b:.3},{:.3},{colour}\n", 100.0 + 30.0 * a * b);
+        rows += &format!("{a:.3},{b:.3},{:.3},{colour}\n", 1.7e9 + 30.0 * a * b);
     }
     let place = Place::with(rows);
     let job = |target: &str, other: &str| {
@@ -121,8 +124,23 @@ fn numbers_and_classes_are_predicted_by_networks_of_one_s_own() {
         )
     };
     place.write("job.toml", job("size", "colour"));
+    // Far from zero: floats of 32 bits would tell such numbers apart by the hundred.
     let size = place.json("train job.toml");
     assert!(metric(&size["report"], "r2") > 0.9, "{}", size["report"]);
+    let predicted = place.ok("predict last data.csv").stdout;
+    let first: f64 = predicted
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((first - 1.7e9).abs() < 60.0, "{first}");
+    // From the pack, where nobody counts rows again.
+    let again = place.json("train job.toml");
+    assert_eq!(again["report"], size["report"]);
     place.write("job.toml", job("colour", "size"));
     let colour = place.json("train job.toml");
     assert!(
@@ -147,6 +165,32 @@ fn what_a_network_cannot_make_of_a_table_is_said() {
     exit 2
     error: cnn is for arrays of images, and the data are a table
       hint: give --model mlp, or list layers in a job file
+    ");
+    insta::assert_snapshot!(place.run("train data.csv --target y --model mlp --validation data.csv").error(), @r"
+    exit 2
+    error: --validation is for arrays, and the data are a table
+      hint: judge it by --holdout or --folds
+    ");
+    insta::assert_snapshot!(place.run("train data.csv --target y --model mlp --patience 2 --holdout 0").error(), @r"
+    exit 2
+    error: --patience needs rows to judge by
+      hint: hold some out: --holdout 0.1
+    ");
+    let refused = |columns: &str, layers: &str| {
+        place.write(
+            "job.toml",
+            format!("[data]\npath = \"data.csv\"\ntarget = \"y\"\ncolumns = [{columns}]\n[model]\nlayers = [{layers}]\n"),
+        );
+        place.run("train job.toml").error()
+    };
+    insta::assert_snapshot!(refused("\"a\", \"b\"", "{ sparse = 8, places = 9, pairs = 1 }"), @r"
+    exit 2
+    error: layer 0 sparse gets 2 and needs the columns of a table that has sparse ones, as its first layer
+    ");
+    let twice = "{ dense = 8, activation = \"relu\", name = \"columns\" }";
+    insta::assert_snapshot!(refused("\"a\", \"kind\"", twice), @r"
+    exit 2
+    error: layer columns gets the name of another layer and needs one of its own
     ");
     let small = place
         .run("train data.csv --target y --model mlp --batch 9000 --memory 28MB")

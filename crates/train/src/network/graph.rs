@@ -1,5 +1,7 @@
 //! Layers become a graph with every shape known; what does not fit is said before anything is built.
 
+use std::collections::HashSet;
+
 use super::layer::{Activation, Axes, Kind, Layer, Over, Padding, PoolKind, Sparse, Units};
 use super::limits::{MOST_SIZE, MOST_VALUES, sizes};
 use super::shape::{Shape, Window};
@@ -129,7 +131,24 @@ impl Graph {
             last = builder.layer(&head.named("head"), "head", last)?;
         }
         debug_assert_eq!(last + 1, builder.graph.nodes.len());
+        builder.graph.check_names()?;
         Ok(builder.graph)
+    }
+
+    /// Weights go by the names of their layers, on disk too.
+    fn check_names(&self) -> Result<(), Misfit> {
+        let mut names = HashSet::new();
+        match self.weights.iter().find(|weight| !names.insert(&weight.name)) {
+            None => Ok(()),
+            Some(weight) => {
+                let layer = weight.name.rsplit_once('.').map_or("", |(layer, _)| layer);
+                Err(Misfit {
+                    layer: layer.into(),
+                    got: "the name of another layer".into(),
+                    needs: "one of its own".into(),
+                })
+            }
+        }
     }
 
     fn push(&mut self, name: &str, kind: NodeKind, inputs: Vec<usize>, shape: Shape) -> usize {

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use tidegate_data::arrays::{Labels, RowShape};
+use tidegate_data::arrays::{RowShape, row_labels};
 use tidegate_data::encode::Encoders;
+use tidegate_data::target::Target;
 use tidegate_data::{Batch, Holdout, PassOptions, Position, Table};
 use tidegate_memory::{Grant, Ledger};
 
@@ -26,13 +27,12 @@ const WIDTHS: [usize; 4] = [64, 32, 16, 8];
 /// Has the first layer take the columns of a table: where some are sparse, by a vector for each place, of the width that
 /// was asked for or one that is not too large.
 pub fn take_columns(layers: &mut Vec<Layer>, shape: &RowShape) {
-    if shape.pairs == 0 {
-        return;
-    }
     let fits = |width: &usize| shape.places.saturating_mul(*width) <= SPARSE_WEIGHTS;
     let (places, pairs) = (shape.places, shape.pairs);
     match layers.first_mut().map(|layer| &mut layer.kind) {
+        // Without sparse columns this is no layer for it, and the shapes tell.
         Some(Kind::Sparse(sparse)) => (sparse.places, sparse.pairs) = (places, pairs),
+        _ if pairs == 0 => {}
         _ => {
             let width = WIDTHS.into_iter().find(fits).unwrap_or(WIDTHS[3]);
             // They keep the numbers that they had.
@@ -80,7 +80,7 @@ impl RowNetwork {
             places: width.sparse,
             pairs,
         };
-        if design.input != [shape.len()] || design.labels != Labels::One(encoders.target.clone()) {
+        if design.input != [shape.len()] || design.labels != row_labels(&encoders.target) {
             return Err(damaged(folder, "network and encoders do not belong together"));
         }
         Ok(Some(RowNetwork {
@@ -167,6 +167,10 @@ impl RowNetwork {
                     let made = machine.outputs().chunks_exact(self.design.outputs());
                     for (i, made) in made.take(n).enumerate() {
                         self.design.scores(made, &mut scores);
+                        // Learned as what it is away from the mean.
+                        if let Target::Number { mean, .. } = self.encoders.target {
+                            scores[0] += mean;
+                        }
                         let (class, score) = decide(&self.encoders.target, &scores);
                         out(Prediction {
                             part: position.part,
