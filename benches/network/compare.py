@@ -102,7 +102,7 @@ class Bench:
     # All of them.
 
     def measured(self, command, refusal=""):
-        """What the command printed as its last line of JSON, with its peaks and what others used of the cores meanwhile."""
+        """What the command printed as JSON, or as a last line of it, with its peaks and what others used of the cores meanwhile."""
         self.wait_for_quiet()
         busy, own = busy_seconds(), own_seconds()
         try:
@@ -110,7 +110,7 @@ class Bench:
         except measure.Failed as why:
             return dict(failed=f"{refusal}{why}")
         others = (busy_seconds() - busy - (own_seconds() - own)) / figures["seconds"] / os.cpu_count()
-        return figures | json.loads(out.strip().splitlines()[-1]) | dict(others=max(others, 0))
+        return figures | printed(out) | dict(others=max(others, 0))
 
     def wait_for_quiet(self):
         """Until others leave the cores alone for a second, or patience ends."""
@@ -139,6 +139,13 @@ class Bench:
 
     def wanted(self, name):
         return not self.arguments.only or name in self.arguments.only
+
+
+def printed(out):
+    try:
+        return json.loads(out)
+    except json.JSONDecodeError:
+        return json.loads(out.strip().splitlines()[-1])
 
 
 def busy_seconds():
