@@ -260,6 +260,8 @@ pub enum Error {
     NoPack(#[from] crate::PackProblem),
     #[error(transparent)]
     Array(Box<crate::arrays::ArrayProblem>),
+    #[error(transparent)]
+    Images(Box<crate::images::ImageProblem>),
 }
 
 /// What is wrong with one row.
@@ -439,6 +441,7 @@ impl Error {
             Error::PackDamaged { .. } => "run it again: the pack was removed and will be built anew".into(),
             Error::Packs { .. } => "check who owns the folder".into(),
             Error::Array(problem) => return problem.hint(),
+            Error::Images(problem) => return problem.hint(),
             Error::NoPack(_) => "make room on the disk, or name another folder with --home".into(),
         };
         Some(hint)
@@ -447,6 +450,9 @@ impl Error {
     /// Whether the request was wrong rather than the data: a path, a name, a choice.
     pub fn is_usage(&self) -> bool {
         if let Error::Array(problem) = self {
+            return problem.is_usage();
+        }
+        if let Error::Images(problem) = self {
             return problem.is_usage();
         }
         matches!(
@@ -490,6 +496,12 @@ impl From<Refused> for Error {
 impl From<crate::arrays::ArrayProblem> for Error {
     fn from(problem: crate::arrays::ArrayProblem) -> Error {
         Error::Array(Box::new(problem))
+    }
+}
+
+impl From<crate::images::ImageProblem> for Error {
+    fn from(problem: crate::images::ImageProblem) -> Error {
+        Error::Images(Box::new(problem))
     }
 }
 

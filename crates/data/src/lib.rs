@@ -16,7 +16,7 @@
 //!    threads and reach the model as a [`Batch`] each, in order.
 //! 8. [`pack`] keeps what a pass made on disk, so that the next one need not make it again.
 //!
-//! Samples of one shape, such as images, go another way: see [`arrays`].
+//! Samples of one shape go another way: see [`arrays`], and [`images`] for pictures.
 
 pub mod arrays;
 pub mod batch;
@@ -29,9 +29,12 @@ mod error;
 pub mod features;
 pub mod filter;
 mod fit;
+mod guard;
 mod holdout;
+pub mod images;
 mod input;
 mod labels;
+mod meter;
 mod number;
 pub mod pack;
 mod pass;
@@ -51,8 +54,10 @@ pub use error::{Error, Fault, Result};
 pub use features::{FeatureOptions, Features};
 pub use filter::{Condition, Filter};
 pub use fit::{FitOptions, Progress};
+pub use guard::is_guarded;
 pub use holdout::Holdout;
 pub use input::{Compression, Input};
+pub use meter::{Bottleneck, FeedTimes};
 pub use number::{Number, parse_number};
 pub use pack::{BinsPack, BinsWriter, PackKey, PackOptions, PackProblem, PackStore, TablePack};
 pub use pass::{BUFFERS, Pass, PassOptions};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_data::csv::DialectOptions;
 use tidegate_data::filter::SampleSize;
+use tidegate_data::images::Augment;
 use tidegate_data::target::Task;
 use tidegate_data::{Condition, Features, SourceOptions, TableOptions};
 use tidegate_memory::Amount;
@@ -13,9 +14,11 @@ use tidegate_train::network::Loss;
 use crate::{Error, Result};
 
 mod check;
+mod images;
 mod parts;
 mod words;
 
+pub use images::{ImageSize, ImagesPart};
 pub use parts::{ClassWeights, DataPart, Growth, ModelKind, ModelPart, TrainPart};
 pub use words::{ScheduleChoice, Worded};
 
@@ -32,6 +35,11 @@ pub struct Job {
     /// What is said about single columns; the rest is inferred.
     #[serde(default, skip_serializing_if = "Features::is_empty")]
     pub features: Features,
+    /// What is made of images, and how they are changed while they are learned from.
+    #[serde(default, skip_serializing_if = "ImagesPart::is_usual")]
+    pub images: ImagesPart,
+    #[serde(default, skip_serializing_if = "Augment::is_nothing")]
+    pub augment: Augment,
     #[serde(default)]
     pub model: ModelPart,
     #[serde(default)]
@@ -46,6 +54,8 @@ impl Job {
             name: None,
             data: DataPart::new(paths, target.into()),
             features: Features::new(),
+            images: ImagesPart::default(),
+            augment: Augment::default(),
             model: ModelPart::default(),
             train: TrainPart::default(),
         }
@@ -86,7 +96,18 @@ impl Job {
         toml::to_string(self).expect("a job is plain data")
     }
 
-    /// Whether the data are arrays; otherwise they are a table.
+    /// Whether the data are images, or a table that lists them.
+    pub fn has_images(&self) -> bool {
+        let [path] = self.data.paths.as_slice() else {
+            return false;
+        };
+        // A table of paths may as well be a table of anything.
+        let as_table = matches!(self.model.kind, ModelKind::Linear | ModelKind::Boost) && path.is_file();
+        let looks_so = || !as_table && !self.has_arrays() && tidegate_data::images::are_images(path);
+        self.images.column.is_some() || looks_so()
+    }
+
+    /// Whether the data are arrays.
     pub fn has_arrays(&self) -> bool {
         !self.data.paths.is_empty()
             && self
@@ -96,9 +117,10 @@ impl Job {
                 .all(|path| tidegate_data::arrays::are_arrays(path))
     }
 
-    /// Whether a network is trained: asked for by its kind, or by arrays.
+    /// Whether a network is trained: asked for by its kind, or by arrays or images.
     pub fn is_network(&self) -> bool {
-        self.model.kind.is_network() || (self.model.kind == ModelKind::Auto && self.has_arrays())
+        self.model.kind.is_network()
+            || (self.model.kind == ModelKind::Auto && (self.has_arrays() || self.has_images()))
     }
 
     /// Refuses a loss that was asked for and does not suit the task.

@@ -10,6 +10,7 @@ mod explain;
 mod job;
 mod packs;
 mod predict;
+mod preview;
 mod run;
 mod session;
 mod table;
@@ -21,9 +22,13 @@ pub use demo::{DemoOptions, Proof, Step, demo};
 pub use doctor::{Diagnosis, DiskSpeed, diagnose};
 pub use error::{Error, Result};
 pub use explain::{ColumnImportance, EncodedImportance, Explained, Importance, explain, explain_model};
-pub use job::{ClassWeights, DataPart, Growth, Job, ModelKind, ModelPart, ScheduleChoice, TrainPart, Worded};
+pub use job::{
+    ClassWeights, DataPart, Growth, ImageSize, ImagesPart, Job, ModelKind, ModelPart, ScheduleChoice,
+    TrainPart, Worded,
+};
 pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, prune_packs};
 pub use predict::{BrokenColumn, Names, OutputFormat, PredictJob, Predicted, predict};
+pub use preview::{Previewed, mistakes, preview};
 pub use run::{Command, Ran, run};
 pub use session::Session;
 pub use table::write_table;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_data::BadRows;
 use tidegate_data::batch::Unseen;
+use tidegate_data::images::BadFileRule;
 use tidegate_memory::{Amount, Budget, resolve};
 use tidegate_runs::Status;
 use tidegate_train::Model;
@@ -36,6 +37,9 @@ pub struct PredictJob {
     pub quote: Option<String>,
     pub header: Option<bool>,
     pub bad_rows: BadRows,
+    /// What to do with files that are no images.
+    #[serde(default)]
+    pub bad_files: BadFileRule,
     pub missing: Vec<String>,
     pub threads: Option<usize>,
 }

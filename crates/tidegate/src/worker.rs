@@ -14,15 +14,18 @@ use tidegate_train::linear::Plan;
 use tidegate_train::{Error as TrainError, RUNTIME};
 use tidegate_watch::{Event, EventWriter, Failure, stop_flag};
 
-use crate::{Error, PredictJob, Result};
+use crate::{Error, Job, PredictJob, Result};
 
+mod arrays;
 mod boost;
 mod destination;
+mod images;
 mod linear;
 mod network;
 mod predict;
 mod relay;
 mod rows;
+mod sheet;
 mod train;
 
 /// What a worker is started for.
@@ -43,6 +46,20 @@ pub enum Task {
         model: PathBuf,
         /// Where compressed arrays are unpacked that do not fit in memory.
         packs: PathBuf,
+    },
+    /// A contact sheet of what a network will see.
+    Preview {
+        job: Box<Job>,
+        output: PathBuf,
+        rows: usize,
+        budget: u64,
+    },
+    /// A contact sheet of what a network was wrong about.
+    Mistakes {
+        model: PathBuf,
+        output: PathBuf,
+        top: usize,
+        budget: u64,
     },
 }
 
@@ -141,6 +158,18 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                 model,
                 packs,
             } => predict::predict(&speaker, &job, budget, &model, &packs),
+            Task::Preview {
+                job,
+                output,
+                rows,
+                budget,
+            } => sheet::preview(&speaker, &job, &output, rows, budget),
+            Task::Mistakes {
+                model,
+                output,
+                top,
+                budget,
+            } => sheet::mistakes(&speaker, &model, &output, top, budget),
         });
     match done {
         Ok(()) => 0,
@@ -161,7 +190,7 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
 fn abort_on_panic() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if tidegate_data::source::is_guarded() {
+        if tidegate_data::is_guarded() {
             return;
         }
         tell(panic);
@@ -184,6 +213,20 @@ impl Speaker {
         if self.events.send(&event).is_err() {
             self.stop.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the work is to end early.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Says that it did, and whether it can be taken up again.
+    fn stopped(&self, epoch: u32, step: u64, checkpoint: bool) {
+        self.say(Event::Stopped {
+            epoch,
+            step,
+            checkpoint,
+        });
     }
 
     /// Tells the state of the ledger, but not too often.

@@ -58,6 +58,7 @@ fn main() {
             first: true,
             last: true,
             seed: step as u64,
+            mix: None,
             moment: Moment {
                 rate: 1e-3,
                 step: step as u64 + 1,

@@ -1,5 +1,6 @@
 //! What a trainer says while it works.
 
+use crate::network::Fed;
 use crate::{Error, Metric};
 
 /// Something that happened in a training, in the order it happened.
@@ -28,6 +29,8 @@ pub enum Event {
         rows: u64,
         /// Mean loss on the training rows of this epoch so far, before they were learned from.
         loss: Option<f64>,
+        /// How this epoch is fed so far, where samples have to be brought.
+        fed: Option<Fed>,
     },
     /// An epoch is over. Metrics are of the rows held out, by the weights that the epoch started with; empty
     /// in the first, and where weights that move with every row need not be judged.
@@ -35,6 +38,7 @@ pub enum Event {
         epoch: u32,
         loss: f64,
         metrics: Vec<Metric>,
+        fed: Option<Fed>,
     },
     Checkpoint {
         epoch: u32,

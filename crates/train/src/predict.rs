@@ -18,6 +18,8 @@ pub struct Prediction<'m> {
     pub part: usize,
     /// The line of the file on which the row starts, or its number.
     pub line: u64,
+    /// The file of the sample, where each has one of its own.
+    pub name: Option<&'m str>,
     /// The predicted number, the probability of the positive value, or that of the predicted class.
     pub score: f64,
     /// All scores: of classes one each, in the order of the target's values; otherwise the one above.
@@ -187,6 +189,7 @@ pub fn predict(
                 out(Prediction {
                     part: position.part,
                     line: row.line,
+                    name: None,
                     score,
                     scores,
                     label: labels.get(class).map(|label| label.text.as_str()),

@@ -10,6 +10,7 @@ use tidegate_data::encode::Encoders;
 
 use crate::metrics::{CalibrationBin, Metric, Quality, precision_recall_f1};
 use crate::model::damaged;
+use crate::network::{Fed, Mistake};
 use crate::write::present;
 use crate::{Error, Result};
 
@@ -48,6 +49,12 @@ pub struct Report {
     /// Of a cross-validation: the metrics of each fold.
     #[serde(default)]
     pub folds: Vec<Vec<Metric>>,
+    /// How each epoch was fed, where samples had to be brought.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fed: Vec<Fed>,
+    /// What the network was most sure of and wrong about, the surest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mistakes: Vec<Mistake>,
 }
 
 /// How well a class is told from the others.

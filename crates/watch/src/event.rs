@@ -60,6 +60,11 @@ pub enum Event {
         rows_per_second: f64,
         #[serde(default)]
         loss: Option<f64>,
+        /// The share of the epoch that the model waited for samples, and what holds it up, where they have to be brought.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stall: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bottleneck: Option<String>,
         /// What is being done, where it is not training: `fit`, `evaluate`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<String>,

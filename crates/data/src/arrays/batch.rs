@@ -3,6 +3,7 @@
 use super::element::Element;
 use super::samples::Mapped;
 use super::source::ArraySource;
+use crate::images::augment::Mixing;
 
 /// Samples that belong together, where they stand, and their labels.
 pub struct SampleBatch<'a> {
@@ -13,7 +14,11 @@ pub struct SampleBatch<'a> {
     element: Element,
     sample_len: usize,
     sample_bytes: usize,
+    first: u64,
     cursor: u64,
+    mixing: Option<Mixing>,
+    /// Values of a row of a sample, and of a place in it.
+    rows: (usize, usize),
 }
 
 impl SampleBatch<'_> {
@@ -24,6 +29,16 @@ impl SampleBatch<'_> {
     /// Which samples they are: their places in the arrays.
     pub fn samples(&self) -> &[u64] {
         self.samples
+    }
+
+    /// The position in the epoch of its first sample.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// How samples are mixed with each other, and so must their labels be.
+    pub fn mixing(&self) -> Option<&Mixing> {
+        self.mixing.as_ref()
     }
 
     /// Samples of this epoch that are used once this batch is: where another feed goes on.
@@ -38,9 +53,34 @@ impl SampleBatch<'_> {
 
     /// Writes the numbers of all samples, one sample after another, as they stand: nothing is scaled.
     pub fn write_inputs(&self, into: &mut [f32]) {
+        if let Some(mixing) = &self.mixing {
+            for (place, into) in into
+                .chunks_mut(self.sample_len)
+                .take(self.samples.len())
+                .enumerate()
+            {
+                let both = [place, mixing.partner(place)].map(|place| self.sample_bytes(place));
+                mixing.write(both, self.rows, into);
+            }
+            return;
+        }
         for (place, into) in self.places.iter().zip(into.chunks_mut(self.sample_len)) {
             self.element
                 .write_f32(self.stands.bytes(place, self.sample_bytes), into);
+        }
+    }
+
+    /// Writes the numbers of all samples times a factor. Of bytes that is one pass.
+    pub fn write_inputs_times(&self, factor: f32, into: &mut [f32]) {
+        if self.element != Element::U8 || self.mixing.is_some() {
+            self.write_inputs(into);
+            into.iter_mut().for_each(|value| *value *= factor);
+            return;
+        }
+        for (place, into) in self.places.iter().zip(into.chunks_mut(self.sample_len)) {
+            for (into, byte) in into.iter_mut().zip(self.stands.bytes(place, self.sample_bytes)) {
+                *into = f32::from(*byte) * factor;
+            }
         }
     }
 
@@ -94,7 +134,10 @@ pub(crate) struct Assembly<'a> {
     samples: Vec<u64>,
     places: Vec<Place>,
     targets: Vec<f32>,
+    /// Where the batch begins and ends in the epoch.
+    pub first: u64,
     pub cursor: u64,
+    pub mixing: Option<Mixing>,
 }
 
 impl<'a> Assembly<'a> {
@@ -112,7 +155,9 @@ impl<'a> Assembly<'a> {
             samples: Vec::with_capacity(size),
             places: Vec::with_capacity(size),
             targets: Vec::with_capacity(size * width),
+            first: cursor,
             cursor,
+            mixing: None,
         }
     }
 
@@ -123,6 +168,11 @@ impl<'a> Assembly<'a> {
         self.targets.extend_from_slice(self.source.target(sample));
         self.cursor += 1;
         self.samples.len() >= self.size
+    }
+
+    /// A sample that there is not after all.
+    pub(crate) fn pass_over(&mut self) {
+        self.cursor += 1;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -150,11 +200,19 @@ impl<'a> Assembly<'a> {
             element: self.source.element(),
             sample_len,
             sample_bytes,
+            first: self.first,
             cursor: self.cursor,
+            mixing: self.mixing,
+            rows: match samples.shape.as_slice() {
+                [_, width, channels] => (*width, *channels),
+                _ => (sample_len, 1),
+            },
         }
     }
 
     pub(crate) fn clear(&mut self) {
+        self.first = self.cursor;
+        self.mixing = None;
         self.samples.clear();
         self.places.clear();
         self.targets.clear();

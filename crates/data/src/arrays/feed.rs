@@ -20,6 +20,7 @@ use super::ring::{self, Steps};
 use super::samples::{Mapped, Reader, Samples, Store};
 use super::source::{ArraySource, Part};
 use super::walk::Walk;
+use crate::meter::Meter;
 use crate::{Error, Result};
 
 /// What a thread that reads takes of its stack.
@@ -61,6 +62,12 @@ struct Needs {
 impl ArraySource {
     /// The bytes that a feed is granted, if the ledger has them: known before anything is read.
     pub fn feed_bytes(&self, options: &FeedOptions) -> u64 {
+        if let Some(images) = self.images() {
+            let batch = self.batch_size(options.batch);
+            return images
+                .feed_needs(options, batch, Assembly::bytes_per_sample(self), 1)
+                .bytes;
+        }
         let needs = self.needs(options);
         needs
             .fixed
@@ -76,7 +83,10 @@ impl ArraySource {
     }
 
     /// The bytes to read ahead into that let reading and training go on side by side: two slots.
-    pub fn good_prefetch(&self, batch: usize) -> u64 {
+    pub fn good_prefetch(&self, batch: usize, threads: usize) -> u64 {
+        if let Some(images) = self.images() {
+            return images.good_prefetch(self.batch_size(batch), threads);
+        }
         let route = Route::new(self.n_samples(), self.samples.sample_bytes(), Order::InPlace);
         match route.per_block() {
             1 => 2 * self.batch_slot_bytes(self.batch_size(batch)),
@@ -142,6 +152,10 @@ impl ArraySource {
         ledger: &Ledger,
         take: impl FnMut(&SampleBatch<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<u64, E> {
+        let batch = self.batch_size(options.batch) as usize;
+        if let Some(images) = self.images() {
+            return images.feed(self, options, batch, ledger, take);
+        }
         let needs = self.needs(options);
         let first = needs.fixed.saturating_add(needs.slot);
         let mut grant = ledger.holder("feed").try_grant(first).map_err(Error::from)?;
@@ -151,9 +165,9 @@ impl ArraySource {
             n_slots += 1;
         }
         let route = Route::new(self.n_samples(), self.samples.sample_bytes(), options.order);
-        let batch = self.batch_size(options.batch) as usize;
         let feed = Feed {
             samples: &self.samples,
+            meter: &self.meter,
             walk: Walk::new(&route, options.part, options.start),
             assembly: Assembly::new(self, batch, options.start),
             n_slots: n_slots as usize,
@@ -173,6 +187,7 @@ impl ArraySource {
 /// A feed about to start.
 struct Feed<'a> {
     samples: &'a Samples,
+    meter: &'a Meter,
     walk: Walk<'a>,
     assembly: Assembly<'a>,
     n_slots: usize,
@@ -269,7 +284,7 @@ impl Feed<'_> {
                 taken
             },
         };
-        ring::run(slots.collect(), self.threads, steps)?;
+        ring::run(slots.collect(), self.threads, self.meter, steps)?;
         Ok(self.assembly.cursor)
     }
 
@@ -347,7 +362,7 @@ impl Feed<'_> {
                 Ok(ControlFlow::Continue(()))
             },
         };
-        ring::run(slots.collect(), self.threads, steps)?;
+        ring::run(slots.collect(), self.threads, self.meter, steps)?;
         if !broken_off && self.assembly.len() > 0 {
             let stands = Stands {
                 base: Base::One(&[]),
@@ -369,7 +384,7 @@ impl<'a> Reading<'a> {
     fn new(samples: &'a Samples) -> Result<Reading<'a>> {
         let reader = match &samples.store {
             Store::Mapped(_) => None,
-            Store::Files | Store::Memory { .. } => Some(samples.reader()?),
+            Store::Files | Store::Memory { .. } | Store::Images(_) => Some(samples.reader()?),
         };
         Ok(Reading { samples, reader })
     }
@@ -377,7 +392,7 @@ impl<'a> Reading<'a> {
     fn maps(&self) -> Option<&'a [Mapped]> {
         match &self.samples.store {
             Store::Mapped(maps) => Some(maps),
-            Store::Files | Store::Memory { .. } => None,
+            Store::Files | Store::Memory { .. } | Store::Images(_) => None,
         }
     }
 

@@ -18,10 +18,17 @@ use crate::{Error, Input, Result};
 pub fn are_arrays(path: &Path) -> bool {
     fn any(folder: &Path, deeper: bool) -> bool {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut entries = entries.map(|entry| entry.path()).filter(|path| !is_hidden(path));
-        entries.any(|path| match path.is_dir() {
-            true => deeper && any(&path, false),
-            false => is_array_name(&file_name(&path)),
+        let mut entries = entries.filter(|entry| !is_hidden(Path::new(&entry.file_name())));
+        entries.any(|entry| {
+            // Most names tell, without asking the disk what they are.
+            let kind = entry.file_type();
+            let is_folder =
+                kind.is_ok_and(|kind| kind.is_dir() || (kind.is_symlink() && entry.path().is_dir()));
+            let name = entry.file_name();
+            match is_folder {
+                true => deeper && any(&entry.path(), false),
+                false => is_array_name(&name.to_string_lossy()) && !entry.path().is_dir(),
+            }
         })
     }
     match path.is_dir() {

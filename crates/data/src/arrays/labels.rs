@@ -27,7 +27,12 @@ pub enum Labels {
     /// One value: a number, or the index of a class.
     One(Target),
     /// Yes (1) or no (0), `width` times over: a sample may have several labels, or none.
-    Flags { width: usize },
+    Flags {
+        width: usize,
+        /// What each is called, where that is known.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+    },
     /// Several numbers.
     Numbers { scales: Vec<Scale> },
 }
@@ -75,7 +80,7 @@ impl Labels {
     pub fn width(&self) -> usize {
         match self {
             Labels::One(_) => 1,
-            Labels::Flags { width } => *width,
+            Labels::Flags { width, .. } => *width,
             Labels::Numbers { scales } => scales.len(),
         }
     }
@@ -304,7 +309,8 @@ impl Reading<'_> {
             return Err(problem.into());
         }
         if flags {
-            return Ok((Labels::Flags { width }, None, false));
+            let names = Vec::new();
+            return Ok((Labels::Flags { width, names }, None, false));
         }
         if let Some(problem) = rows.not_one_hot {
             return Err(problem.into());
@@ -559,7 +565,7 @@ impl Reading<'_> {
 }
 
 impl Scale {
-    fn of(moments: &Moments) -> Scale {
+    pub(crate) fn of(moments: &Moments) -> Scale {
         let deviation = moments.deviation();
         Scale {
             mean: moments.mean,

@@ -26,17 +26,17 @@
 //! [`ArraySource::open_test`] opens it with the same labels.
 
 mod answers;
-mod batch;
+pub(crate) mod batch;
 mod element;
 mod feed;
 mod find;
 mod header;
 mod idx;
-mod labels;
+pub(crate) mod labels;
 mod moments;
-mod names;
+pub(crate) mod names;
 mod npy;
-mod order;
+pub(crate) mod order;
 mod permutation;
 mod problem;
 mod ring;
@@ -45,7 +45,7 @@ mod samples;
 mod source;
 mod sums;
 mod unpack;
-mod walk;
+pub(crate) mod walk;
 
 pub use batch::SampleBatch;
 pub use element::Element;

@@ -41,7 +41,7 @@ impl ArraySource {
             },
             start: 0,
             part,
-            prefetch: self.good_prefetch(batch).min(ledger.free() / 4),
+            prefetch: self.good_prefetch(batch, 1).min(ledger.free() / 4),
             threads: 1,
         };
         let mut left = most;

@@ -10,6 +10,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::meter::{Meter, Stage};
 use crate::{Error, Result};
 
 /// What is done with a slot.
@@ -22,7 +23,12 @@ pub(crate) struct Steps<A, F, T> {
     pub take: T,
 }
 
-pub(crate) fn run<S, A, F, T, E>(slots: Vec<S>, threads: usize, steps: Steps<A, F, T>) -> Result<(), E>
+pub(crate) fn run<S, A, F, T, E>(
+    slots: Vec<S>,
+    threads: usize,
+    meter: &Meter,
+    steps: Steps<A, F, T>,
+) -> Result<(), E>
 where
     S: Send,
     A: FnMut(&mut S) -> bool + Send,
@@ -51,10 +57,10 @@ where
         for _ in 0..threads.clamp(1, ring.slots.len().max(1)) {
             scope.spawn(|| {
                 let _stop = Stop(&ring, true);
-                ring.fill_slots(&fill);
+                ring.fill_slots(meter, &fill);
             });
         }
-        while let Some(place) = ring.next_filled()? {
+        while let Some(place) = ring.next_filled(meter)? {
             if take(&mut lock(&ring.slots[place]))?.is_break() {
                 break;
             }
@@ -89,7 +95,7 @@ enum State {
 
 impl<S, A: FnMut(&mut S) -> bool> Ring<S, A> {
     /// What a thread does until the end.
-    fn fill_slots(&self, fill: &impl Fn(&mut S) -> Result<()>) {
+    fn fill_slots(&self, meter: &Meter, fill: &impl Fn(&mut S) -> Result<()>) {
         let n_slots = self.slots.len() as u64;
         let mut turn = lock(&self.turn);
         loop {
@@ -109,7 +115,7 @@ impl<S, A: FnMut(&mut S) -> bool> Ring<S, A> {
             turn.assigned += 1;
             turn.states[place] = State::Filling;
             drop(turn);
-            let filled = fill(&mut slot);
+            let filled = meter.time(Stage::Read, || fill(&mut slot));
             drop(slot);
             turn = lock(&self.turn);
             turn.states[place] = match filled {
@@ -125,7 +131,7 @@ impl<S, A: FnMut(&mut S) -> bool> Ring<S, A> {
     }
 
     /// The slot of the next piece, once it is filled; `None` behind the last.
-    fn next_filled(&self) -> Result<Option<usize>> {
+    fn next_filled(&self, meter: &Meter) -> Result<Option<usize>> {
         let mut turn = lock(&self.turn);
         loop {
             if turn.over && turn.taken == turn.assigned {
@@ -137,7 +143,7 @@ impl<S, A: FnMut(&mut S) -> bool> Ring<S, A> {
                 State::Failed(error) => return Err(error),
                 state => turn.states[place] = state,
             }
-            turn = self.wait(turn);
+            turn = meter.time(Stage::Wait, || self.wait(turn));
         }
     }
 
@@ -206,7 +212,7 @@ mod tests {
                 })
             },
         };
-        run(vec![0; n_slots], threads, steps)?;
+        run(vec![0; n_slots], threads, &Meter::default(), steps)?;
         Ok(taken)
     }
 
@@ -248,7 +254,7 @@ mod tests {
             fill: |_: &mut ()| panic!("on purpose"),
             take: |_: &mut ()| Ok::<_, Error>(ControlFlow::Continue(())),
         };
-        let run = std::panic::AssertUnwindSafe(|| run(vec![(); 3], 2, steps));
+        let run = std::panic::AssertUnwindSafe(|| run(vec![(); 3], 2, &Meter::default(), steps));
         assert!(std::panic::catch_unwind(run).is_err());
     }
 }

@@ -109,7 +109,7 @@ impl RowSamples {
     /// of texts may come to be longer.
     pub fn bytes(table: &Table) -> u64 {
         let shape = shape(table, 0);
-        2 * (block_bytes(shape.len() + 1) + WRITE_BEHIND_BYTES)
+        2 * (block_bytes::<f32>(shape.len() + 1) + WRITE_BEHIND_BYTES)
     }
 
     /// Takes the rows from their packs, or encodes them into new ones; `None` when `progress` ends it. The table has
@@ -146,7 +146,7 @@ impl RowSamples {
 
     fn join(
         table: &Table,
-        (training, held_out): (SamplesPack, Option<SamplesPack>),
+        (training, held_out): Packs,
         counts: Option<RowCounts>,
         labels: Labels,
         ledger: &Ledger,
@@ -182,11 +182,7 @@ fn shape(table: &Table, longest: usize) -> RowShape {
 }
 
 /// The packs of earlier runs, if they are whole.
-fn open(
-    table: &Table,
-    options: &RowsOptions,
-    ledger: &Ledger,
-) -> Result<Option<(SamplesPack, Option<SamplesPack>)>> {
+fn open(table: &Table, options: &RowsOptions, ledger: &Ledger) -> Result<Option<Packs>> {
     let holder = ledger.holder("pack");
     let opened = |options: &PackOptions| match SamplesPack::open(&options.store, options.key, &holder) {
         Ok(pack) => Ok(pack.filter(|pack| pack.values > table.encoders.width().dense)),
@@ -246,7 +242,9 @@ fn measure(
     Ok((!ended).then(|| shape(table, longest.min(MOST_PAIRS))))
 }
 
-type Written = ((SamplesPack, Option<SamplesPack>), RowCounts);
+/// The rows to learn from, and those that judge.
+type Packs = (SamplesPack<f32>, Option<SamplesPack<f32>>);
+type Written = (Packs, RowCounts);
 
 /// Encodes all rows into two packs; `None` when `progress` ends it.
 fn write(

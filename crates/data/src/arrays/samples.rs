@@ -9,6 +9,7 @@ use tidegate_memory::Grant;
 use super::element::{Element, swap_bytes};
 use super::header::{Header, Holds};
 use super::problem::{ArrayProblem, shown};
+use crate::images::Images;
 use crate::input::Places;
 use crate::pack::drop_range;
 use crate::{Compression, Error, Input, Result};
@@ -65,6 +66,8 @@ pub(crate) enum Store {
     },
     /// Every shard.
     Mapped(Vec<Mapped>),
+    /// Pictures, from wherever they are kept.
+    Images(Box<Images>),
 }
 
 /// A file, mapped.

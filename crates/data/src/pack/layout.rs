@@ -19,6 +19,8 @@ pub enum Layout {
     Bins { features: usize },
     /// Rows for networks, all of one length: so many values each in `sample`.
     Samples { values: usize },
+    /// Images, all of one size: so many bytes each in `sample`, the last of which tells whether there is one.
+    Pixels { values: usize },
     /// No rows but the values of an array that is compressed elsewhere, as they stand.
     Unpacked,
 }
@@ -67,6 +69,7 @@ impl Layout {
                 field("held_out", DataType::UInt8);
             }
             Layout::Samples { values } => field("sample", fixed(DataType::Float32, values)),
+            Layout::Pixels { values } => field("sample", fixed(DataType::UInt8, values)),
             Layout::Unpacked => {}
         }
         Schema::new(fields)
@@ -78,10 +81,7 @@ impl Layout {
         match *self {
             Layout::Rows { dense, sparse } => {
                 if dense > 0 {
-                    let values = n_rows.saturating_mul(dense as u64);
-                    let at = body.add(values.saturating_mul(4));
-                    body.column(n_rows, &[]);
-                    body.column(values, &[at]);
+                    body.fixed(n_rows, dense, 4);
                 }
                 if sparse > 0 {
                     // Arrow counts from a first offset of zero, a batch begins with the end of its first row. Both
@@ -104,21 +104,14 @@ impl Layout {
                 }
             }
             Layout::Bins { features } => {
-                let values = n_rows.saturating_mul(features as u64);
-                let bins = body.add(values);
-                body.column(n_rows, &[]);
-                body.column(values, &[bins]);
+                body.fixed(n_rows, features, 1);
                 for width in [4, 1] {
                     let at = body.add(n_rows * width);
                     body.column(n_rows, &[at]);
                 }
             }
-            Layout::Samples { values } => {
-                let values = n_rows.saturating_mul(values as u64);
-                let at = body.add(values.saturating_mul(4));
-                body.column(n_rows, &[]);
-                body.column(values, &[at]);
-            }
+            Layout::Samples { values } => body.fixed(n_rows, values, 4),
+            Layout::Pixels { values } => body.fixed(n_rows, values, 1),
             Layout::Unpacked => {}
         }
         body
@@ -131,6 +124,7 @@ impl Layout {
             Layout::Rows { dense, .. } => dense as f64 * 4.0 + 21.0 + sparse_values * 8.0,
             Layout::Bins { features } => features as f64 + 5.0,
             Layout::Samples { values } => values as f64 * 4.0,
+            Layout::Pixels { values } => values as f64,
             Layout::Unpacked => 0.0,
         }
     }
@@ -142,6 +136,7 @@ impl fmt::Display for Layout {
             Layout::Rows { dense, sparse } => write!(f, "rows of {dense} dense and {sparse} sparse places"),
             Layout::Bins { features } => write!(f, "bins of {features} features"),
             Layout::Samples { values } => write!(f, "samples of {values} values"),
+            Layout::Pixels { values } => write!(f, "images of {values} bytes"),
             Layout::Unpacked => f.write_str("an unpacked array"),
         }
     }
@@ -163,6 +158,14 @@ impl Body {
         self.segments.push(segment);
         self.bytes = self.bytes.saturating_add(bytes);
         segment
+    }
+
+    /// A column of lists of `n` values of so many bytes each.
+    fn fixed(&mut self, n_rows: u64, n: usize, bytes: u64) {
+        let values = n_rows.saturating_mul(n as u64);
+        let at = self.add(values.saturating_mul(bytes));
+        self.column(n_rows, &[]);
+        self.column(values, &[at]);
     }
 
     fn column(&mut self, length: u64, buffers: &[Segment]) {

@@ -3,7 +3,7 @@
 //! A pack is a folder, `packs/<key>/`, of three files:
 //!
 //! - `data.arrow`, a plain Arrow IPC file that any Arrow reader opens: one record batch per piece of the source
-//!   ([`Layout::Rows`]), per block of binned rows ([`Layout::Bins`]) or per block of samples ([`Layout::Samples`]);
+//!   ([`Layout::Rows`]), per block of binned rows ([`Layout::Bins`]) or per block of samples ([`Layout::Samples`], [`Layout::Pixels`]);
 //! - `index`, where each batch stands, how much it holds, and its checksums;
 //! - `manifest.json`, written last.
 //!

@@ -115,7 +115,11 @@ impl PackFile {
             debug_assert_eq!(bytes.len() as u64, segment.bytes);
             parts.push(IoSliceMut::new(bytes));
         }
-        match self.read_all(&mut parts, start) {
+        self.read_or_damaged(batch, &mut parts, start)
+    }
+
+    fn read_or_damaged(&self, batch: usize, parts: &mut [IoSliceMut<'_>], start: u64) -> Result<()> {
+        match self.read_all(parts, start) {
             Ok(()) => Ok(()),
             // Shorter than it was when it was opened.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(self.damaged(batch)),
@@ -124,6 +128,15 @@ impl PackFile {
                 source,
             }),
         }
+    }
+
+    /// Reads a part of the body of a batch.
+    pub(crate) fn read_part(&self, batch: usize, at: u64, into: &mut [u8]) -> Result<()> {
+        let Some(entry) = self.entries.get(batch) else {
+            return Err(self.damaged(batch));
+        };
+        let start = entry.offset + u64::from(entry.header_bytes) + at;
+        self.read_or_damaged(batch, &mut [IoSliceMut::new(into)], start)
     }
 
     /// Drops the pack and says which batch was not what it should be.

@@ -257,8 +257,9 @@ impl Feed for RowsFeed<'_> {
 }
 
 /// Numbers without padding, of which any bytes make some.
-pub(super) trait Plain: Copy {}
+pub(crate) trait Plain: Copy {}
 
+impl Plain for u8 {}
 impl Plain for u32 {}
 impl Plain for u64 {}
 impl Plain for f32 {}

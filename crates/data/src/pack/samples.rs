@@ -1,56 +1,91 @@
-//! Packs of rows of one length, for networks: samples that are read in any order.
+//! Packs of samples of one length, for networks, read in any order: encoded rows of a table, or pixels.
+
+use std::marker::PhantomData;
 
 use tidegate_memory::{Grant, Holder};
 
 use super::bins::checksum;
 use super::build::Builder;
 use super::read::PackFile;
-use super::rows::{bytes_of, bytes_of_mut};
+use super::rows::{Plain, bytes_of, bytes_of_mut};
 use super::{Layout, PackKey, PackOptions, PackProblem, PackStore};
 use crate::Result;
 
 /// Samples are written in blocks of about so many bytes: each is a file of its own to those who read them.
 const BLOCK_BYTES: usize = 2 << 20;
 
-/// What writing takes beside what is on its way to the disk: a block.
-pub(crate) fn block_bytes(values: usize) -> u64 {
-    (block_rows(values) * values * size_of::<f32>()) as u64
+/// What samples are made of.
+pub(crate) trait Value: Plain + Default {
+    fn layout(values: usize) -> Layout;
+    /// How long the samples of a pack are, if it is one of such values.
+    fn values_of(layout: Layout) -> Option<usize>;
 }
 
-fn block_rows(values: usize) -> usize {
-    (BLOCK_BYTES / (values * size_of::<f32>())).max(1)
+impl Value for f32 {
+    fn layout(values: usize) -> Layout {
+        Layout::Samples { values }
+    }
+
+    fn values_of(layout: Layout) -> Option<usize> {
+        match layout {
+            Layout::Samples { values } => Some(values),
+            _ => None,
+        }
+    }
+}
+
+impl Value for u8 {
+    fn layout(values: usize) -> Layout {
+        Layout::Pixels { values }
+    }
+
+    fn values_of(layout: Layout) -> Option<usize> {
+        match layout {
+            Layout::Pixels { values } => Some(values),
+            _ => None,
+        }
+    }
+}
+
+/// What writing takes beside what is on its way to the disk: a block.
+pub(crate) fn block_bytes<T: Value>(values: usize) -> u64 {
+    (block_rows::<T>(values) * values * size_of::<T>()) as u64
+}
+
+fn block_rows<T: Value>(values: usize) -> usize {
+    (BLOCK_BYTES / (values * size_of::<T>())).max(1)
 }
 
 /// Writes a pack of samples. Dropped before it is finished, it leaves nothing behind.
-pub(crate) struct SamplesWriter {
+pub(crate) struct SamplesWriter<T> {
     builder: Builder,
     values: usize,
-    block: Vec<f32>,
+    block: Vec<T>,
     #[expect(dead_code, reason = "held for its drop")]
     grant: Grant,
 }
 
-impl SamplesWriter {
+impl<T: Value> SamplesWriter<T> {
     /// Begins a pack, if the disk has room for the rows that are expected.
     pub(crate) fn create(
         options: &PackOptions,
         values: usize,
         holder: &Holder,
-    ) -> Result<SamplesWriter, PackProblem> {
-        let layout = Layout::Samples { values };
+    ) -> Result<SamplesWriter<T>, PackProblem> {
+        let layout = T::layout(values);
         let bytes = (options.n_rows as f64 * layout.row_bytes(0.0)) as u64;
         Ok(SamplesWriter {
-            grant: holder.try_grant(block_bytes(values))?,
+            grant: holder.try_grant(block_bytes::<T>(values))?,
             builder: Builder::create(options, layout, bytes, holder)?,
-            block: Vec::with_capacity(block_rows(values) * values),
+            block: Vec::with_capacity(block_rows::<T>(values) * values),
             values,
         })
     }
 
     /// Appends a sample; `write` is given its values, all zero.
-    pub(crate) fn push(&mut self, write: impl FnOnce(&mut [f32])) -> Result<(), PackProblem> {
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut [T])) -> Result<(), PackProblem> {
         let at = self.block.len();
-        self.block.resize(at + self.values, 0.0);
+        self.block.resize(at + self.values, T::default());
         write(&mut self.block[at..]);
         match self.block.len() == self.block.capacity() {
             true => self.write_block(),
@@ -66,35 +101,41 @@ impl SamplesWriter {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Result<SamplesPack, PackProblem> {
+    pub(crate) fn finish(mut self) -> Result<SamplesPack<T>, PackProblem> {
         if !self.block.is_empty() {
             self.write_block()?;
         }
         Ok(SamplesPack {
             file: self.builder.finish()?,
             values: self.values,
+            holds: PhantomData,
         })
     }
 }
 
 /// A complete pack of samples.
-pub(crate) struct SamplesPack {
+pub(crate) struct SamplesPack<T> {
     pub file: PackFile,
     pub values: usize,
+    holds: PhantomData<T>,
 }
 
-impl SamplesPack {
+impl<T: Value> SamplesPack<T> {
     /// Opens a pack of samples, however long they are; `None` if there is none.
     pub(crate) fn open(
         store: &PackStore,
         key: PackKey,
         holder: &Holder,
-    ) -> Result<Option<SamplesPack>, PackProblem> {
-        let Some(Layout::Samples { values }) = store.layout(key) else {
+    ) -> Result<Option<SamplesPack<T>>, PackProblem> {
+        let Some(values) = store.layout(key).and_then(T::values_of) else {
             return Ok(None);
         };
-        let file = store.open(key, Layout::Samples { values }, holder)?;
-        Ok(file.map(|file| SamplesPack { file, values }))
+        let file = store.open(key, T::layout(values), holder)?;
+        Ok(file.map(|file| SamplesPack {
+            file,
+            values,
+            holds: PhantomData,
+        }))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -111,9 +152,9 @@ impl SamplesPack {
 
     /// Reads every sample in its order, and holds blocks against their checksums. A damaged pack is an error, and goes, so
     /// that the next run builds it again.
-    pub(crate) fn each(&self, holder: &Holder, mut take: impl FnMut(&[f32])) -> Result<()> {
-        let _granted = holder.try_grant(block_bytes(self.values))?;
-        let mut block = vec![0.0f32; block_rows(self.values) * self.values];
+    pub(crate) fn each(&self, holder: &Holder, mut take: impl FnMut(&[T])) -> Result<()> {
+        let _granted = holder.try_grant(block_bytes::<T>(self.values))?;
+        let mut block = vec![T::default(); block_rows::<T>(self.values) * self.values];
         for (i, entry) in self.file.entries.iter().enumerate() {
             let Some(samples) = block.get_mut(..entry.n_rows as usize * self.values) else {
                 return Err(self.file.damaged(i));
@@ -127,5 +168,17 @@ impl SamplesPack {
             samples.chunks_exact(self.values).for_each(&mut take);
         }
         Ok(())
+    }
+
+    pub(crate) fn n_samples(&self) -> u64 {
+        self.file.manifest.n_rows
+    }
+
+    /// Reads one sample.
+    pub(crate) fn read(&self, sample: u64, into: &mut [T]) -> Result<()> {
+        let per_block = block_rows::<T>(self.values) as u64;
+        let (block, row) = ((sample / per_block) as usize, sample % per_block);
+        let at = row * (self.values * size_of::<T>()) as u64;
+        self.file.read_part(block, at, bytes_of_mut(into))
     }
 }

@@ -1,8 +1,5 @@
 //! Arrays of typed columns into chunks: numbers in bulk, texts as bytes, times as seconds.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
@@ -10,7 +7,7 @@ use arrow_schema::{ArrowError, DataType, Fields, TimeUnit};
 
 use super::{Kind, Part};
 use crate::chunk::{Chunk, Read};
-use crate::{Error, Result};
+use crate::{Error, Result, guard};
 
 /// What a column of this type is to the rest of the program.
 pub(crate) fn kind(data_type: &DataType) -> Kind {
@@ -374,20 +371,8 @@ pub(crate) fn find(part: &dyn Part, name: &str, fields: &Fields) -> Result<usize
     Ok(at)
 }
 
-thread_local! {
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether a panic on this thread would be caught and become an error, so that no hook needs to act on it.
-pub fn is_guarded() -> bool {
-    GUARDED.get()
-}
-
 /// The libraries are meant not to panic on broken files; where they do, the file is broken all the same.
 pub(crate) fn guarded<T, E: From<ArrowError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let broken = || ArrowError::ParseError("its values contradict each other".into()).into();
-    let before = GUARDED.replace(true);
-    let read = catch_unwind(AssertUnwindSafe(read));
-    GUARDED.set(before);
-    read.unwrap_or_else(|_| Err(broken()))
+    guard::guarded(read).unwrap_or_else(|| Err(broken()))
 }

@@ -24,7 +24,6 @@ mod tests;
 pub(crate) mod zip;
 
 pub use self::postgres::without_password;
-pub use columns::is_guarded;
 pub use files::SourceOptions;
 pub(crate) use reader::SourceReader;
 

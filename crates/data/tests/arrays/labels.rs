@@ -72,6 +72,11 @@ fn check_error(found: Result<(Labels, Vec<f32>), (String, String)>, expected: &s
     assert!(!hint.is_empty(), "{error}");
 }
 
+fn flags(width: usize) -> Labels {
+    let names = Vec::new();
+    Labels::Flags { width, names }
+}
+
 #[test]
 fn integers_are_classes_in_their_order() {
     check_classes(
@@ -178,7 +183,7 @@ fn rows_with_a_single_one_are_classes() {
         &[1.0, 0.0],
     );
     let (labels, values) = with("|u1", &[3, 3], rows.clone(), asked(LabelTask::Flags)).unwrap();
-    assert_eq!((labels, values.len()), (Labels::Flags { width: 3 }, 9));
+    assert_eq!((labels, values.len()), (flags(3), 9));
     check_error(
         with("|u1", &[3, 3], rows.clone(), of(4)),
         "labels have 3 values for each sample where 4 are expected",
@@ -193,7 +198,7 @@ fn rows_with_a_single_one_are_classes() {
 fn other_rows_of_zeros_and_ones_are_flags() {
     let rows = vec![0, 1, 1, 0, 0, 0];
     let (labels, values) = with("|u1", &[3, 2], rows.clone(), freely()).unwrap();
-    assert_eq!(labels, Labels::Flags { width: 2 });
+    assert_eq!(labels, flags(2));
     assert_eq!(values, [0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
     check_error(
         with("|u1", &[3, 2], rows, asked(LabelTask::Multiclass)),

@@ -57,7 +57,7 @@ fn work(folder: &Path, map: bool) {
         prefetch: 2 * (17 << 20),
         threads: 2,
     };
-    assert!(source.good_prefetch(256) <= shuffled.prefetch);
+    assert!(source.good_prefetch(256, 1) <= shuffled.prefetch);
     let evaluation = FeedOptions {
         order: Order::InPlace,
         part: Part::HeldOut(holdout),

@@ -1,12 +1,13 @@
 //! `tidegate explain`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use console::style;
-use tidegate::{Explained, Importance, Result, explain};
+use tidegate::{Explained, Importance, Result, Session, explain, mistakes};
 use tidegate_train::ClassReport;
 
+use super::reporter::Reporter;
 use super::text::{columns, counted, figure, thousands};
 use super::train::{fold_lines, metric_lines};
 use super::{open, print_json, say};
@@ -15,6 +16,8 @@ use super::{open, print_json, say};
 const BAR: usize = 16;
 /// A confusion matrix of more classes than this is told by its worst pairs.
 const MATRIX: usize = 10;
+/// Mistakes on a sheet at the most.
+const SHOWN: usize = 36;
 
 #[derive(Args)]
 pub(super) struct ExplainArguments {
@@ -23,6 +26,9 @@ pub(super) struct ExplainArguments {
     /// Lines of each table at the most
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
+    /// Of images: where the contact sheet of the worst mistakes goes, a PNG
+    #[arg(long, value_name = "FILE", default_value = "mistakes.png")]
+    output: PathBuf,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -40,7 +46,7 @@ pub(super) fn run(home: &Path, arguments: ExplainArguments) -> Result<()> {
         print_by_class(&explained, arguments.top);
         print_calibration(&explained);
         print_confusion(&explained, arguments.top);
-        return Ok(());
+        return print_mistakes(&session, &arguments);
     }
     let n_columns = explained.columns.len();
     let folded = explained.columns.iter().any(|column| column.width > 1) || explained.classes.len() > 2;
@@ -68,6 +74,28 @@ pub(super) fn run(home: &Path, arguments: ExplainArguments) -> Result<()> {
     }
     print_calibration(&explained);
     print_confusion(&explained, arguments.top);
+    Ok(())
+}
+
+/// The images that the network was most sure of and wrong about, on a sheet.
+fn print_mistakes(session: &Session, arguments: &ExplainArguments) -> Result<()> {
+    let mut reporter = Reporter::new(true);
+    let shown = mistakes(
+        session,
+        &arguments.model,
+        &arguments.output,
+        SHOWN,
+        &mut |budget, update| reporter.update(budget, update),
+    );
+    reporter.finish();
+    if let Some(shown) = shown? {
+        say!("\n{}", style("most sure of and wrong").bold());
+        let images = counted(shown.images, "image");
+        say!(
+            "  {}: {images}, the surest first",
+            style(shown.output.display()).bold()
+        );
+    }
     Ok(())
 }
 

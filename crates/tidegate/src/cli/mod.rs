@@ -3,8 +3,10 @@
 mod demo;
 mod doctor;
 mod explain;
+mod images;
 mod packs;
 mod predict;
+mod preview;
 mod reporter;
 mod resume;
 mod run;
@@ -40,6 +42,8 @@ enum Verb {
     Resume(resume::ResumeArguments),
     /// Stream a model's predictions for a table, within a memory budget
     Predict(predict::PredictArguments),
+    /// Write a contact sheet of what a network will see of images, augmentation included
+    Preview(Box<preview::PreviewArguments>),
     /// Show what a model relies on, column by column, and how far it can be trusted
     Explain(explain::ExplainArguments),
     /// Run any command as it is, watched, within a memory budget if asked for
@@ -136,6 +140,7 @@ pub(crate) fn run(arguments: Arguments) -> i32 {
         Verb::Train(arguments) => train::run(&home, *arguments),
         Verb::Resume(arguments) => resume::run(&home, arguments),
         Verb::Predict(arguments) => predict::run(&home, arguments),
+        Verb::Preview(arguments) => preview::run(&home, *arguments),
         Verb::Explain(arguments) => explain::run(&home, arguments),
         Verb::Run(arguments) => match run::run(&home, arguments) {
             Ok(exit_code) => return exit_code,

@@ -146,6 +146,7 @@ fn layout(layout: &Layout) -> String {
         Layout::Rows { dense, sparse } => format!("{} dense + {} sparse", values(dense), values(sparse)),
         Layout::Bins { features } => format!("{} in bins", counted(features as u64, "feature")),
         Layout::Unpacked => "an array, unpacked".into(),
+        Layout::Pixels { values: n } => format!("an image, {}", counted(n as u64, "byte")),
         Layout::Samples { values: n } => format!("{} of a sample", counted(n as u64, "value")),
     }
 }

@@ -9,6 +9,7 @@ use tidegate::{Error, OutputFormat, PredictJob, Predicted, Result, predict};
 use tidegate_data::BadRows;
 use tidegate_memory::format_bytes;
 
+use super::images::BadFilesChoice;
 use super::reporter::Reporter;
 use super::text::counted;
 use super::{CsvArguments, MemoryArguments, open, print_json};
@@ -36,6 +37,9 @@ pub(super) struct PredictArguments {
     threads: Option<usize>,
     #[command(flatten)]
     csv: CsvArguments,
+    /// What to do with files that are no images, or broken [default: skip]
+    #[arg(long, value_enum, value_name = "skip|fail")]
+    bad_files: Option<BadFilesChoice>,
     /// Print what it came to as JSON; needs --output
     #[arg(long)]
     json: bool,
@@ -63,6 +67,7 @@ impl PredictArguments {
             quote: self.csv.quote.clone(),
             header: self.csv.header(),
             bad_rows: self.csv.bad_rows.map_or(BadRows::Fail, Into::into),
+            bad_files: self.bad_files.map(Into::into).unwrap_or_default(),
             missing: self.csv.missing.clone(),
             threads: self.threads,
         };

@@ -164,6 +164,8 @@ impl Reporter {
                 rows,
                 rows_per_second,
                 loss,
+                stall,
+                bottleneck,
                 phase,
                 ..
             } => {
@@ -178,12 +180,13 @@ impl Reporter {
                     self.stage = stage.into();
                     self.epoch_started = Instant::now();
                 }
-                self.progress(
-                    &name,
-                    *done_bytes,
-                    *total_bytes,
-                    &self.figures(*rows, *rows_per_second, *loss, *done_bytes, *total_bytes),
-                );
+                let mut figures = self.figures(*rows, *rows_per_second, *loss, *done_bytes, *total_bytes);
+                if let Some(stall) = stall {
+                    let by = bottleneck.as_deref().filter(|what| *what != "model");
+                    let by = by.map_or(String::new(), |what| format!(" by {what}"));
+                    figures += &format!(" · stall {:.0}%{by}", stall * 100.0);
+                }
+                self.progress(&name, *done_bytes, *total_bytes, &figures);
             }
             Event::Metric { name, value, .. } => self.metrics.push((name.clone(), *value)),
             Event::Checkpoint { .. } | Event::Done(_) | Event::Stopped { .. } => self.say_metrics(),

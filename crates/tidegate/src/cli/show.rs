@@ -7,6 +7,7 @@ use serde::Serialize;
 use tidegate::{Explained, Result, explain_model};
 use tidegate_memory::format_bytes;
 use tidegate_runs::{Metric, Part, Run, now_ms, tail, timestamp};
+use tidegate_train::network::Fed;
 use tidegate_train::{RUNTIME, Report};
 
 use super::explain::by_column;
@@ -17,6 +18,8 @@ use super::{open, print_json, say};
 
 /// Columns that a run is shown with; `explain` has them all.
 const SHOWN_COLUMNS: usize = 8;
+/// Epochs whose feeding is shown, the last ones.
+const SHOWN_EPOCHS: usize = 10;
 
 #[derive(Args)]
 pub(super) struct ShowArguments {
@@ -195,6 +198,7 @@ fn print_report(report: &Report) {
         say!("left out: {}", left_out.join(" · "));
     }
     rows.warnings().iter().for_each(|text| say!("{text}"));
+    print_fed(&report.fed);
     if let Some(early) = &report.early_stop {
         say!(
             "ended early: {} were tried, those up to {} are kept",
@@ -216,6 +220,35 @@ fn print_report(report: &Report) {
         metric_lines(&report.metrics)
     };
     lines.iter().for_each(|line| say!("  {line}"));
+}
+
+/// How the last epochs were fed: how long the model waited, and what the threads that bring samples did meanwhile.
+fn print_fed(fed: &[Fed]) {
+    if fed.is_empty() {
+        return;
+    }
+    let header = [
+        "FED",
+        "TOOK",
+        "STALL",
+        "HELD UP BY",
+        "READING",
+        "DECODING",
+        "AUGMENTING",
+    ];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    let first = fed.len().saturating_sub(SHOWN_EPOCHS);
+    rows.extend(fed.iter().enumerate().skip(first).map(|(epoch, fed)| {
+        let times = [fed.times.reading, fed.times.decoding, fed.times.augmenting];
+        let fixed = [
+            format!("epoch {}", epoch + 1),
+            duration(fed.seconds),
+            format!("{:.1}%", fed.stall * 100.0),
+            format!("the {}", fed.bottleneck.as_str()),
+        ];
+        fixed.into_iter().chain(times.map(duration)).collect()
+    }));
+    columns(&rows).iter().for_each(|line| say!("  {line}"));
 }
 
 /// One line an epoch.

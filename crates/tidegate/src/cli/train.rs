@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tidegate::{ClassWeights, Error, Growth, Job, ModelKind, Result, ScheduleChoice, Trained, Worded, train};
-use tidegate_data::Source;
 use tidegate_data::target::Task;
+use tidegate_data::{Bottleneck, Source};
 use tidegate_memory::{Budget, Ledger};
 use tidegate_train::Metric;
 use tidegate_train::network::{Loss, Rule};
 use tidegate_watch::Update;
 
+use super::images::ImageArguments;
 use super::reporter::Reporter;
 use super::text::{against, columns, counted, duration, figure, metric_name};
 use super::{CsvArguments, MemoryArguments, open, print_json, say};
 
 #[derive(Args)]
 pub(super) struct TrainArguments {
-    /// Files, folders or patterns ('flights/*.csv'), a database, arrays (.npy, .npz, IDX), or a job file (.toml)
+    /// Files, folders or patterns ('flights/*.csv'), a database, arrays (.npy, .npz, IDX), a folder of
+    /// images, or a job file (.toml)
     #[arg(required = true)]
     data: Vec<PathBuf>,
     /// The column to predict; of arrays, the labels, if they are not found beside the samples
@@ -60,6 +62,8 @@ pub(super) struct TrainArguments {
     fitting: ModelArguments,
     #[command(flatten)]
     network: NetworkArguments,
+    #[command(flatten)]
+    images: ImageArguments,
     #[command(flatten)]
     rows: RowArguments,
     #[command(flatten)]
@@ -290,8 +294,9 @@ impl TrainArguments {
         job.data.header = self.csv.header().or(job.data.header);
         job.data.missing.extend(self.csv.missing.iter().cloned());
         set(&mut job.data.bad_rows, self.csv.bad_rows.map(Into::into));
+        self.images.apply(&mut job);
         self.network.apply(&mut job)?;
-        match job.data.target.is_empty() && !job.has_arrays() {
+        match job.data.target.is_empty() && !job.has_arrays() && !job.has_images() {
             true => Err(no_target(&job)),
             false => Ok(job),
         }
@@ -432,6 +437,16 @@ fn print_trained(trained: &Trained) {
         metric_lines(&report.metrics)
             .iter()
             .for_each(|line| say!("    {line}"));
+    }
+    if let Some(fed) = report.fed.last() {
+        let waited = format!("waited {:.1}% of the last epoch for samples", fed.stall * 100.0);
+        match fed.bottleneck {
+            Bottleneck::Model => say!("  fed: the model {waited}"),
+            bottleneck => say!(
+                "  fed: the model {waited}, held up by the {}",
+                bottleneck.as_str()
+            ),
+        }
     }
     say!(
         "  memory: peak {} ({}), {}",

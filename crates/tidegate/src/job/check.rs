@@ -11,6 +11,8 @@ mod network;
 
 /// Deeper trees than this take more memory for their nodes than any data is worth.
 const MOST_DEPTH: u32 = 16;
+/// Images of more pixels in one direction are a slip of the hand.
+const MOST_SIDE: usize = 4096;
 
 fn usage<T>(what: impl Into<String>, hint: impl Into<String>) -> Result<T> {
     Err(Error::Usage {
@@ -155,6 +157,21 @@ impl Job {
         if data.paths.is_empty() {
             return usage("there is no data to read", "name a file, a folder or a pattern");
         }
+        if self.has_images() {
+            return self.check_images();
+        }
+        let of_images = [
+            ("--image-size", self.images.size.is_some()),
+            ("--channels", self.images.channels.is_some()),
+            ("--augment", !self.augment.is_nothing()),
+            ("[images]", !self.images.is_usual()),
+        ];
+        if let Some((option, _)) = of_images.iter().find(|(_, given)| *given) {
+            return usage(
+                format!("{option} is for images, and there are none in {}", data.name()),
+                "name a folder of images, or a table of their paths with --images COLUMN",
+            );
+        }
         if self.is_network() && self.has_arrays() {
             return self.check_arrays();
         }
@@ -205,6 +222,55 @@ impl Job {
             );
         }
         Ok(())
+    }
+
+    fn check_images(&self) -> Result<()> {
+        let (data, images) = (&self.data, &self.images);
+        if matches!(self.model.kind, ModelKind::Linear | ModelKind::Boost) {
+            return usage(
+                format!(
+                    "images are for networks, and the model is {}",
+                    self.model.kind.as_str()
+                ),
+                "give --model cnn or --model resnet18, or leave it out",
+            );
+        }
+        let of_others = [
+            ("--query", data.query.is_some()),
+            ("--where", data.condition.is_some()),
+            ("--sample", data.sample.is_some()),
+            ("--columns", !data.columns.is_empty()),
+            ("--ignore", !data.ignore.is_empty()),
+            ("--samples", data.samples.is_some()),
+            ("--map", data.map),
+            ("[features]", !self.features.is_empty()),
+            ("--folds", self.train.folds.is_some()),
+        ];
+        if let Some((option, _)) = of_others.iter().find(|(_, given)| *given) {
+            return usage(format!("{option} is not for images"), "leave it out");
+        }
+        if let Some(size) = images.size {
+            let (height, width) = size.sides();
+            if !(1..=MOST_SIDE).contains(&height) || !(1..=MOST_SIDE).contains(&width) {
+                return usage(
+                    format!("--image-size {size} is out of range"),
+                    format!("give 1 to {MOST_SIDE} pixels in each direction; 128 to 256 are usual"),
+                );
+            }
+        }
+        if images
+            .channels
+            .is_some_and(|channels| channels != 1 && channels != 3)
+        {
+            return usage(
+                "images have 1 channel or 3",
+                "give --channels 1 for gray, 3 for colours",
+            );
+        }
+        self.augment.check().map_err(|fault| Error::Usage {
+            what: fault.to_string(),
+            hint: fault.hint(),
+        })
     }
 
     fn check_arrays(&self) -> Result<()> {

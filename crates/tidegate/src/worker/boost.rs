@@ -1,7 +1,5 @@
 //! Boosted trees in the worker: plan, bin the table, grow, judge, keep.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tidegate_data::pack::{BinsPack, BinsWriter, WRITE_BEHIND_BYTES};
@@ -17,7 +15,7 @@ use tidegate_train::{
 };
 use tidegate_watch::Event;
 
-use super::relay::{About, Relay};
+use super::relay::{About, Passing, Relay};
 use super::train::{CHECKPOINT_EVERY, Prepared};
 use super::{Rate, Speaker, largest_stage};
 use crate::{ClassWeights, Error, Growth as AskedGrowth, Job, Result};
@@ -51,11 +49,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     let Some((rows, counts)) = rows(&prepared, &features, &plan)? else {
         // Nothing is lost but the reading: the checkpoint, if there is one, is that of the run before.
         let epoch = begun.as_ref().map_or(0, Forest::n_rounds) as u32;
-        speaker.say(Event::Stopped {
-            epoch,
-            step: 0,
-            checkpoint: begun.is_some(),
-        });
+        speaker.stopped(epoch, 0, begun.is_some());
         return Ok(None);
     };
     prepared.table.release_folds();
@@ -98,6 +92,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             total: options.trees as u64 * n_rows,
             rows: round.round as u64 * n_rows,
             loss: Some(round.held_out_loss.unwrap_or(round.training_loss)),
+            fed: None,
         });
         if places.keep && saved.elapsed() >= CHECKPOINT_EVERY {
             saved = Instant::now();
@@ -123,11 +118,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             Some(forest) => boost::save_checkpoint(&places.checkpoint, &settings, forest).map(|()| true),
             None => Ok(false),
         };
-        speaker.say(Event::Stopped {
-            epoch,
-            step: epoch.into(),
-            checkpoint: matches!(kept, Ok(true)),
-        });
+        speaker.stopped(epoch, epoch.into(), matches!(kept, Ok(true)));
         kept?;
         Ok(None)
     };
@@ -340,26 +331,8 @@ fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
         holdout: prepared.holdout,
         start: None,
     };
-    let total = prepared.table.source.bytes();
-    let mut rate = Rate::new();
-    let progress = |position: Position, rows| {
-        speaker.ledger_at_times(ledger);
-        speaker.say(Event::Progress {
-            epoch: 0,
-            epochs: 0,
-            step: position.piece,
-            done_bytes: position.consumed,
-            total_bytes: Some(total),
-            rows,
-            rows_per_second: rate.at(0, rows),
-            loss: None,
-            phase: Some("encode".into()),
-        });
-        match speaker.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
+    let mut passing = Passing::before(speaker, ledger, "encode", prepared.table.source.bytes());
+    let progress = |position: Position, rows| passing.tell(position.piece, position.consumed, rows);
     let filled = boost::fill(
         &prepared.table,
         features,
@@ -398,6 +371,8 @@ fn importance(
             rows_per_second: 0.0,
             loss: None,
             phase: Some("importance".into()),
+            stall: None,
+            bottleneck: None,
         });
     });
     let permuted = match permuted {
@@ -451,6 +426,8 @@ fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<Fea
         weights: Vec::new(),
         importance,
         folds: Vec::new(),
+        fed: Vec::new(),
+        mistakes: Vec::new(),
     };
     report.with_quality(trained.quality.clone())
 }

@@ -19,8 +19,9 @@ use crate::OutputFormat;
 pub(super) struct Columns {
     /// The files of the source, where there are several.
     pub files: Option<Vec<String>>,
-    /// What the place of a row is called.
+    /// What the place of a row is called, and whether it is a name rather than a number.
     pub place: &'static str,
+    pub named: bool,
     /// The values of the target; none for a number.
     pub labels: Vec<String>,
     /// The names of several scores that stand for themselves: then there is no prediction beside them.

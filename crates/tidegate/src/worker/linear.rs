@@ -77,11 +77,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     match outcome {
         Outcome::Done(done) => Ok(Some(*done)),
         Outcome::Stopped { epoch, checkpoint } => {
-            speaker.say(Event::Stopped {
-                epoch,
-                step: 0,
-                checkpoint,
-            });
+            speaker.stopped(epoch, 0, checkpoint);
             Ok(None)
         }
     }

@@ -2,10 +2,8 @@
 
 use std::cell::Cell;
 use std::io;
-use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use tidegate_data::encode::Encoders;
 use tidegate_data::{Position, Source, SourceOptions, Table, TableOptions};
@@ -15,7 +13,8 @@ use tidegate_train::{Error as TrainError, Model, PredictOptions, PredictedRows, 
 use tidegate_watch::{Done, Event};
 
 use super::destination::{Columns, Output};
-use super::{Rate, Speaker, default_threads, network, runtime_bytes, sampling_ledger, working_ledger};
+use super::relay::Passing;
+use super::{Speaker, arrays, default_threads, images, runtime_bytes, sampling_ledger, working_ledger};
 use crate::job::dialect_options;
 use crate::predict::{BrokenColumn, Names, TOLD_COLUMNS};
 use crate::{Error, OutputFormat, PredictJob, Predicted, Result};
@@ -31,7 +30,12 @@ pub(super) fn predict(
         false => Predictor::Model(Box::new(Model::load(folder)?)),
         true => match RowNetwork::load(folder)? {
             Some(rows) => Predictor::Network(Box::new(rows)),
-            None => return network::predict(speaker, job, budget, folder, packs),
+            None => {
+                return match NetworkModel::load_design(folder)?.images {
+                    Some(form) => images::predict(speaker, job, budget, folder, form),
+                    None => arrays::predict(speaker, job, budget, folder, packs),
+                };
+            }
         },
     };
     let table = open(job, model.encoders(), budget)?;
@@ -51,60 +55,53 @@ pub(super) fn predict(
     let (ledger, _held) = working_ledger(planned.plan())?;
     warn_of_lacking(speaker, &table);
     let mut output = Output::open(job.output.as_deref(), format, columns, &ledger)?;
-    let (rows, mut rate) = (Cell::new(0u64), Rate::new());
+    let rows = Cell::new(0u64);
+    let mut passing = Passing::predicting(speaker, table.source.bytes());
     let out = |prediction: Prediction| {
         rows.set(rows.get() + 1);
         output.write(&prediction)
     };
-    let progress = |position: Position| {
-        speaker.say(Event::Progress {
-            epoch: 1,
-            epochs: 1,
-            step: position.piece,
-            done_bytes: position.consumed,
-            total_bytes: Some(table.source.bytes()),
-            rows: rows.get(),
-            rows_per_second: rate.at(1, rows.get()),
-            loss: None,
-            phase: Some("predict".into()),
-        });
-        match speaker.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
+    let progress = |position: Position| passing.tell(position.piece, position.consumed, rows.get());
     let predicted = match planned {
         Planned::Model(model, plan) => tidegate_train::predict(model, &table, &plan, &ledger, out, progress),
         Planned::Network(network, planned) => network.predict(&table, *planned, &ledger, out, progress),
     };
-    let rows = rows.get();
-    let stopped = speaker.stop.load(Ordering::Relaxed);
+    let bytes = table.source.bytes();
+    end(speaker, predicted, output, rows.get(), bytes, |predicted| {
+        report(&table, &predicted, format)
+    })
+}
+
+/// Finishes the output and says what became of the predictions.
+pub(super) fn end<T: Default>(
+    speaker: &Speaker,
+    predicted: Result<T, TrainError>,
+    output: Output,
+    rows: u64,
+    bytes: u64,
+    report: impl FnOnce(T) -> Predicted,
+) -> Result<()> {
+    let stopped = speaker.is_stopped();
     let finished = predicted.and_then(|predicted| match stopped {
         true => Ok(predicted),
         false => output.finish().map(|()| predicted),
     });
     let predicted = match finished {
         // Whoever read our output has read enough: `tidegate predict … | head`.
-        Err(TrainError::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
-            PredictedRows::default()
-        }
+        Err(TrainError::Write { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => T::default(),
         finished => finished?,
     };
     if stopped {
-        speaker.say(Event::Stopped {
-            epoch: 1,
-            step: rows,
-            checkpoint: false,
-        });
+        speaker.stopped(1, rows, false);
         return Ok(());
     }
     let report = Predicted {
         rows,
-        ..report(&table, &predicted, format)
+        ..report(predicted)
     };
     speaker.say(Event::Done(Done {
         rows: Some(rows),
-        data_bytes: Some(table.source.bytes()),
+        data_bytes: Some(bytes),
         details: serde_json::to_value(report).expect("plain data"),
         ..Done::default()
     }));
@@ -185,6 +182,7 @@ fn columns(table: &Table) -> Columns {
     let labels = table.encoders.target.labels();
     Columns {
         place: "line",
+        named: false,
         several: Vec::new(),
         files: (source.n_parts() > 1).then(|| (0..source.n_parts()).map(file).collect()),
         labels: labels.iter().map(|label| label.text.clone()).collect(),

@@ -1,5 +1,7 @@
 //! What trainers say, on its way to the supervisor.
 
+use std::ops::ControlFlow;
+
 use tidegate_data::Table;
 use tidegate_memory::Ledger;
 use tidegate_train::Event as Told;
@@ -67,6 +69,7 @@ impl Relay<'_> {
                 total,
                 rows,
                 loss,
+                fed,
             } => {
                 let trees = self.kind == "boost";
                 // Trees go over the same rows again and again: their rate is one of all rows so far.
@@ -80,10 +83,17 @@ impl Relay<'_> {
                     rows,
                     rows_per_second,
                     loss,
+                    stall: fed.map(|fed| fed.stall),
+                    bottleneck: fed.map(|fed| fed.bottleneck.as_str().into()),
                     phase: trees.then(|| format!("tree {epoch}/{epochs}")),
                 });
             }
-            Told::Epoch { epoch, loss, metrics } => {
+            Told::Epoch {
+                epoch,
+                loss,
+                metrics,
+                fed,
+            } => {
                 let metric = |name: String, value: f64| Event::Metric {
                     epoch,
                     step: 0,
@@ -94,12 +104,86 @@ impl Relay<'_> {
                 metrics
                     .into_iter()
                     .for_each(|m| self.speaker.say(metric(m.name, m.value)));
+                if let Some(fed) = fed {
+                    self.speaker.say(metric("stall".into(), fed.stall));
+                }
             }
             Told::Checkpoint { epoch, step } => self.speaker.say(Event::Checkpoint {
                 epoch,
                 step,
                 bytes: None,
             }),
+        }
+    }
+}
+
+/// Data passed over outside of a training: encoders are fitted, rows are encoded, predictions are made.
+pub(super) struct Passing<'a> {
+    speaker: &'a Speaker,
+    /// Told on the way, where a plan is set beside it.
+    ledger: Option<&'a Ledger>,
+    phase: &'static str,
+    /// 0 before a training; a prediction is one epoch.
+    epochs: u32,
+    total: u64,
+    rate: Rate,
+}
+
+impl<'a> Passing<'a> {
+    pub(super) fn before(
+        speaker: &'a Speaker,
+        ledger: &'a Ledger,
+        phase: &'static str,
+        total: u64,
+    ) -> Passing<'a> {
+        Passing {
+            speaker,
+            ledger: Some(ledger),
+            phase,
+            epochs: 0,
+            total,
+            rate: Rate::new(),
+        }
+    }
+
+    pub(super) fn predicting(speaker: &'a Speaker, total: u64) -> Passing<'a> {
+        Passing {
+            speaker,
+            ledger: None,
+            phase: "predict",
+            epochs: 1,
+            total,
+            rate: Rate::new(),
+        }
+    }
+
+    /// Says how many of so many are done, where how many there are comes to light on the way.
+    pub(super) fn tell_of(&mut self, done: u64, total: u64) -> ControlFlow<()> {
+        self.total = total;
+        self.tell(done, done, done)
+    }
+
+    /// Says how far it is; breaks off when asked to stop.
+    pub(super) fn tell(&mut self, step: u64, done_bytes: u64, rows: u64) -> ControlFlow<()> {
+        if let Some(ledger) = self.ledger {
+            self.speaker.ledger_at_times(ledger);
+        }
+        self.speaker.say(Event::Progress {
+            epoch: self.epochs,
+            epochs: self.epochs,
+            step,
+            done_bytes,
+            total_bytes: Some(self.total),
+            rows,
+            rows_per_second: self.rate.at(self.epochs, rows),
+            loss: None,
+            stall: None,
+            bottleneck: None,
+            phase: Some(self.phase.into()),
+        });
+        match self.speaker.is_stopped() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     }
 }

@@ -1,8 +1,5 @@
 //! A network over a table in the worker: rows become samples once, and are then learned from in any order.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
-
 use tidegate_data::arrays::{RowSamples, RowsOptions, row_labels};
 use tidegate_data::pack::{PackKey, PackOptions};
 use tidegate_data::{BUFFERS, Holdout, Position};
@@ -11,9 +8,8 @@ use tidegate_train::network::{self, Design, NetworkModel, Preset, Scaling, Shape
 use tidegate_train::{Error as TrainError, RUNTIME, Report, RowReport};
 use tidegate_watch::Event;
 
-use super::Rate;
 use super::network::Training;
-use super::relay::About;
+use super::relay::{About, Passing};
 use super::train::{Prepared, hold};
 use crate::{Error, ModelKind, Result};
 
@@ -21,7 +17,7 @@ use crate::{Error, ModelKind, Result};
 const USUAL_BATCH: usize = 256;
 
 /// The model and its report; `None` when asked to stop, which is said.
-pub(super) fn train(mut prepared: Prepared) -> Result<Option<(NetworkModel, Report)>> {
+pub(super) fn train(mut prepared: Prepared) -> Result<Option<(NetworkModel, &'static str, Report)>> {
     let options = rows_options(&prepared)?;
     let trained = train_on(&mut prepared, &options);
     if !prepared.job.train.pack {
@@ -32,13 +28,12 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(NetworkModel, Repo
     trained
 }
 
-fn train_on(prepared: &mut Prepared, options: &RowsOptions) -> Result<Option<(NetworkModel, Report)>> {
+fn train_on(
+    prepared: &mut Prepared,
+    options: &RowsOptions,
+) -> Result<Option<(NetworkModel, &'static str, Report)>> {
     let Some(samples) = samples(prepared, options)? else {
-        prepared.speaker.say(Event::Stopped {
-            epoch: 0,
-            step: 0,
-            checkpoint: prepared.places.resume,
-        });
+        prepared.speaker.stopped(0, 0, prepared.places.resume);
         return Ok(None);
     };
     give_freed_memory_back();
@@ -87,7 +82,7 @@ fn train_on(prepared: &mut Prepared, options: &RowsOptions) -> Result<Option<(Ne
             report.rows = RowReport::default();
             report.rows.add(counts);
         }
-        (model, report)
+        (model, name, report)
     }))
 }
 
@@ -143,25 +138,8 @@ fn threads_that_fit(prepared: &Prepared) -> Result<usize> {
 /// The rows of the table as samples; `None` when asked to stop.
 fn samples(prepared: &Prepared, options: &RowsOptions) -> Result<Option<RowSamples>> {
     let (speaker, ledger, table) = (prepared.speaker, &prepared.ledger, &prepared.table);
-    let (total, mut rate) = (table.source.bytes(), Rate::new());
-    let mut progress = |position: Position, rows| {
-        speaker.ledger_at_times(ledger);
-        speaker.say(Event::Progress {
-            epoch: 0,
-            epochs: 0,
-            step: position.piece,
-            done_bytes: position.consumed,
-            total_bytes: Some(total),
-            rows,
-            rows_per_second: rate.at(0, rows),
-            loss: None,
-            phase: Some("encode".into()),
-        });
-        match speaker.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
+    let mut passing = Passing::before(speaker, ledger, "encode", table.source.bytes());
+    let mut progress = |position: Position, rows| passing.tell(position.piece, position.consumed, rows);
     let samples = RowSamples::of(table, options, ledger, &mut progress).map_err(TrainError::Data)?;
     if samples.as_ref().is_some_and(|samples| samples.counts.is_none()) {
         let text = format!("using the pack {}", options.training.key);
@@ -187,6 +165,7 @@ fn design(prepared: &Prepared, samples: &RowSamples) -> Result<(Design, &'static
         input,
         labels: row_labels(&prepared.table.encoders.target),
         layers,
+        images: None,
     };
     Ok((design, name))
 }

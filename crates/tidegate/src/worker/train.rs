@@ -1,8 +1,6 @@
 //! Training in the worker: look, fit the encoders, say what comes of them, train, keep the model.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_data::pack::{PackKey, PackOptions, PackStore};
@@ -13,7 +11,8 @@ use tidegate_train::network::NetworkModel;
 use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowReport, THREAD_BYTES};
 use tidegate_watch::{Done, EncodedColumn, Event};
 
-use super::{FLOOR, Rate, Speaker, boost, floor, linear, network, rows, runtime_bytes, sampling_ledger};
+use super::relay::Passing;
+use super::{FLOOR, Speaker, arrays, boost, floor, images, linear, rows, runtime_bytes, sampling_ledger};
 use crate::{Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
@@ -94,9 +93,13 @@ impl Prepared<'_> {
 
 pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Places) -> Result<()> {
     let job = Job::read(job)?;
-    if network::takes(&job) {
+    if job.has_images() {
         places.keep = true;
-        return network::train(speaker, &job, budget, &places);
+        return images::train(speaker, &job, budget, &places);
+    }
+    if arrays::takes(&job) {
+        places.keep = true;
+        return arrays::train(speaker, &job, budget, &places);
     }
     let site = Site {
         speaker,
@@ -142,7 +145,12 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
         return Ok(());
     };
     report.folds = folds;
-    model.save(&places.model, &report)?;
+    keep(speaker, &places, &model, &report)
+}
+
+/// Saves the model, and says so.
+pub(super) fn keep(speaker: &Speaker, places: &Places, model: &Trained, report: &Report) -> Result<()> {
+    model.save(&places.model, report)?;
     // The model says it all now; a checkpoint that stays is only untidy.
     let _ = std::fs::remove_dir_all(&places.checkpoint);
     let headline = report
@@ -168,16 +176,17 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
 }
 
 /// What came of a training.
-enum Trained {
+pub(super) enum Trained {
     Model(Box<Model>),
-    Network(Box<NetworkModel>),
+    /// And what it is called.
+    Network(Box<NetworkModel>, &'static str),
 }
 
 impl Trained {
     fn save(&self, folder: &Path, report: &Report) -> Result<()> {
         match self {
             Trained::Model(model) => model.save(folder, report)?,
-            Trained::Network(network) => network.save(folder, report)?,
+            Trained::Network(network, _) => network.save(folder, report)?,
         }
         Ok(())
     }
@@ -185,7 +194,7 @@ impl Trained {
     fn kind(&self) -> &'static str {
         match self {
             Trained::Model(model) => model.learned.kind(),
-            Trained::Network(_) => "network",
+            Trained::Network(_, name) => name,
         }
     }
 }
@@ -269,31 +278,10 @@ impl Site<'_> {
             // Half of what is left: the model and its buffers come later and need room too.
             bytes: free / 2,
         };
-        let (total, mut rate) = (table.source.bytes(), Rate::new());
-        let mut progress = |position: Position, rows| {
-            speaker.ledger_at_times(&ledger);
-            speaker.say(Event::Progress {
-                epoch: 0,
-                epochs: 0,
-                step: position.piece,
-                done_bytes: position.consumed,
-                total_bytes: Some(total),
-                rows,
-                rows_per_second: rate.at(0, rows),
-                loss: None,
-                phase: Some("fit".into()),
-            });
-            match speaker.stop.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        };
+        let mut passing = Passing::before(speaker, &ledger, "fit", table.source.bytes());
+        let mut progress = |position: Position, rows| passing.tell(position.piece, position.consumed, rows);
         let Some(encoding) = table.fit_encoders_with(purpose, &options, &ledger, &mut progress)? else {
-            speaker.say(Event::Stopped {
-                epoch: 0,
-                step: 0,
-                checkpoint: places.resume,
-            });
+            speaker.stopped(0, 0, places.resume);
             return Ok(None);
         };
         give_freed_memory_back();
@@ -320,7 +308,10 @@ impl Site<'_> {
             ModelKind::Boost => Ok(boost::train(prepared)?.map(of_table)),
             _ => {
                 let trained = rows::train(prepared)?;
-                Ok(trained.map(|(network, report)| (Trained::Network(Box::new(network)), report)))
+                Ok(
+                    trained
+                        .map(|(network, name, report)| (Trained::Network(Box::new(network), name), report)),
+                )
             }
         }
     }

@@ -2,6 +2,7 @@
 //! prints and by what it leaves behind.
 
 mod help;
+mod images;
 mod redact;
 mod tables;
 mod through;

@@ -323,6 +323,7 @@ impl Training<'_, '_> {
             total: self.table.source.bytes(),
             rows: progress.rows.used,
             loss: self.mean_loss(),
+            fed: None,
         };
         (self.sink)(event);
     }
@@ -356,6 +357,7 @@ impl Training<'_, '_> {
             epoch,
             loss: mean_loss,
             metrics: quality.unwrap_or_default().metrics,
+            fed: None,
         });
         Ok(self.weigh())
     }
@@ -462,6 +464,8 @@ impl Training<'_, '_> {
             weights: largest_weights(&self.table.encoders, &chosen.model.weights),
             importance: Vec::new(),
             folds: Vec::new(),
+            fed: Vec::new(),
+            mistakes: Vec::new(),
         };
         report.with_quality(chosen.quality.clone())
     }

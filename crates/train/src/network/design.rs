@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_data::arrays::{ArraySource, Element, Labels};
+use tidegate_data::images::ImageForm;
 use tidegate_data::target::{Target, Task};
 
 use super::layer::{Kind, Layer};
@@ -18,6 +19,9 @@ pub struct Design {
     pub input: Vec<usize>,
     pub labels: Labels,
     pub scaling: Scaling,
+    /// How pictures become samples, where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageForm>,
 }
 
 impl Design {
@@ -141,7 +145,7 @@ pub(super) fn outputs(labels: &Labels) -> usize {
             Task::Multiclass => target.labels().len(),
             Task::Regression | Task::Binary => 1,
         },
-        Labels::Flags { width } => *width,
+        Labels::Flags { width, .. } => *width,
         Labels::Numbers { scales } => scales.len(),
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Judge {
 pub(super) fn bytes(labels: &Labels) -> u64 {
     match labels {
         Labels::One(target) => Evaluator::bytes(target.task(), target.labels().len()),
-        Labels::Flags { width } => *width as u64 * Evaluator::bytes(Task::Binary, 2),
+        Labels::Flags { width, .. } => *width as u64 * Evaluator::bytes(Task::Binary, 2),
         Labels::Numbers { scales } => scales.len() as u64 * Evaluator::bytes(Task::Regression, 0),
     }
 }

@@ -8,7 +8,7 @@ use super::lower::{Lowered, Purpose, lower};
 use super::ops::pointwise::mix;
 use super::rule::Moment;
 use super::shape::Shape;
-use super::step::{Memory, Step};
+use super::step::{Memory, Mix, Step};
 use super::tensor::Initial;
 
 /// A network that was compiled for a purpose: every operation and the place of every buffer is known, and nothing is
@@ -144,6 +144,8 @@ pub struct Batch {
     pub last: bool,
     /// What randomness is drawn from.
     pub seed: u64,
+    /// How samples were mixed with each other, if they were.
+    pub mix: Option<Mix>,
     pub moment: Moment,
 }
 
@@ -218,6 +220,7 @@ impl Machine {
             seed: batch.map_or(0, |batch| batch.seed),
             first: batch.is_none_or(|batch| batch.first),
             share: batch.map_or(0.0, |batch| batch.share),
+            mix: batch.and_then(|batch| batch.mix),
             moment: batch.map_or(Moment { rate: 0.0, step: 0 }, |batch| batch.moment),
         }
     }

@@ -6,6 +6,7 @@ use super::design::Design;
 use super::loss::Loss;
 use super::lower::{Learning, Purpose};
 use super::machine::Program;
+use super::mistakes::Mistakes;
 use super::train::Options;
 use crate::linear::{Plan, THREAD_BYTES};
 use crate::tensors::PIECE_BYTES;
@@ -20,6 +21,8 @@ const FEED: &str = "feed";
 const SAMPLES: &str = "samples";
 const VALIDATION: &str = "samples that judge";
 
+/// This part of the budget is left alone where samples are held as far as it goes.
+const SPARE: u64 = 32;
 /// More threads have less to do than it takes to wake them.
 const MOST_THREADS: usize = 64;
 
@@ -55,7 +58,7 @@ pub(super) fn feed_options(options: &Options, prefetch: u64, part: Part) -> Feed
         start: 0,
         part,
         prefetch,
-        threads: 1,
+        threads: options.feed_threads,
     }
 }
 
@@ -82,7 +85,7 @@ pub fn plan(
     let one = compile(1)?;
     let feed = feed_options(options, 0, Part::All);
     let least_feed = source.least_feed_bytes(&feed);
-    let evaluated = super::judge::bytes(&design.labels) + PIECE_BYTES;
+    let evaluated = super::judge::bytes(&design.labels) + Mistakes::BYTES + PIECE_BYTES;
     let (learned, kept) = one.n_weights();
     let best = if options.patience.is_some() {
         4 * (learned + kept) as u64
@@ -147,18 +150,32 @@ pub fn plan(
         ..data
     };
     let mut prefetch = 0;
-    if !options.map && left(with_samples).is_some() {
+    if source.is_fed() {
+        // Reading ahead comes first: what brings samples has to be there, wherever they are kept.
+        prefetch = source
+            .good_prefetch(options.batch, options.feed_threads)
+            .min(left(data).unwrap_or(0));
+        data.feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
+        keep.memory = left(data).unwrap_or(0).saturating_sub(budget / SPARE);
+        data.samples = source.keep_bytes(&keep);
+        // What is left is for reading further ahead.
+        prefetch += left(data).unwrap_or(0).saturating_sub(budget / SPARE);
+        data.feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
+    } else if !options.map && left(with_samples).is_some() {
         keep.memory = with_samples.samples;
         data = with_samples;
     } else if let Some(left) = left(data) {
-        prefetch = source.good_prefetch(options.batch).min(left);
+        prefetch = source.good_prefetch(options.batch, 1).min(left);
         data.feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
     }
     let with_validation = Data {
         validation: kept_bytes(validation, &whole),
         ..data
     };
-    if !options.map && left(with_validation).is_some() {
+    if let Some(validation) = validation.filter(|validation| validation.is_fed()) {
+        keep_validation.memory = left(data).unwrap_or(0).saturating_sub(budget / SPARE);
+        data.validation = validation.keep_bytes(&keep_validation);
+    } else if !options.map && left(with_validation).is_some() {
         keep_validation.memory = with_validation.validation;
         data = with_validation;
     }

@@ -46,7 +46,7 @@ pub fn predict_plan(
                 start: 0,
                 part: Part::All,
                 prefetch: 0,
-                threads: 1,
+                threads: if source.is_fed() { threads } else { 1 },
             };
             let fixed = |feed: u64| {
                 let mut holders = held.to_vec();
@@ -65,7 +65,7 @@ pub fn predict_plan(
             let holders = fixed(source.least_feed_bytes(&feed));
             let needed = total(&holders);
             if needed <= budget {
-                feed.prefetch = source.good_prefetch(batch).min(budget - needed);
+                feed.prefetch = source.good_prefetch(batch, feed.threads).min(budget - needed);
                 let plan = Plan {
                     threads,
                     holders: fixed(source.feed_bytes(&feed)),
@@ -112,9 +112,11 @@ pub fn predict(
     let mut scores = vec![0.0; outputs];
     source.feed(&planned.feed, ledger, |batch| {
         let rows = batch.n_samples();
+        if rows == 0 {
+            return Ok(progress(batch.cursor()));
+        }
         let inputs = &mut machine.inputs()[..rows * len];
-        batch.write_inputs(inputs);
-        design.scaling.apply(inputs);
+        design.scaling.write(batch, inputs);
         check_tokens(design, batch, inputs)?;
         machine.forward(rows);
         for (made, sample) in machine.outputs().chunks_exact(outputs).zip(batch.samples()) {
@@ -130,8 +132,10 @@ pub fn predict(
                 }
                 _ => (0, scores[0]),
             };
+            let file = source.file(*sample).map(|path| path.display().to_string());
             take(&Prediction {
                 part: 0,
+                name: file.as_deref(),
                 line: *sample,
                 score,
                 scores: &scores,

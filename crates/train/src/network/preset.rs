@@ -21,6 +21,16 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// What a person calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Mlp => "mlp",
+            Preset::Cnn => "cnn",
+            Preset::Resnet18 => "resnet18",
+            Preset::Mobilenet => "mobilenet",
+        }
+    }
+
     /// The layers for samples of a shape, the outputs' not included.
     pub fn layers(self, input: &Shape) -> Vec<Layer> {
         match self {

@@ -175,6 +175,7 @@ impl RowNetwork {
                         out(Prediction {
                             part: position.part,
                             line: batch.row(start + i).line,
+                            name: None,
                             score,
                             scores: &scores,
                             label: self

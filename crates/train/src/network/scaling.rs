@@ -1,7 +1,7 @@
 //! How the numbers of a sample become inputs.
 
 use serde::{Deserialize, Serialize};
-use tidegate_data::arrays::{ArraySource, Element, Part};
+use tidegate_data::arrays::{ArraySource, Element, Part, SampleBatch};
 use tidegate_data::sketch::Moments;
 use tidegate_memory::Ledger;
 
@@ -66,11 +66,13 @@ impl Scaling {
         })
     }
 
-    pub(super) fn apply(&self, values: &mut [f32]) {
+    /// Writes the samples of a batch as inputs.
+    pub(super) fn write(&self, batch: &SampleBatch, values: &mut [f32]) {
         match self {
-            Scaling::None => {}
-            Scaling::Byte => values.iter_mut().for_each(|value| *value *= 1.0 / 255.0),
+            Scaling::None => batch.write_inputs(values),
+            Scaling::Byte => batch.write_inputs_times(1.0 / 255.0, values),
             Scaling::Standard { means, factors } => {
+                batch.write_inputs(values);
                 for place in values.chunks_exact_mut(means.len().max(1)) {
                     for ((value, mean), factor) in place.iter_mut().zip(means).zip(factors) {
                         *value = (*value - mean) * factor;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::design::Design;
 use super::machine::Machine;
+use super::stall::Fed;
 use super::train::Options;
 use crate::checkpoint::Draft;
 use crate::tensors::Tensor;
@@ -22,9 +23,15 @@ pub(super) struct Progress {
     pub step: u64,
     /// The sum of the losses of this epoch, each before its sample was learned from.
     pub loss: f64,
+    /// Samples of this epoch that there were not after all: their files are broken.
+    #[serde(default)]
+    pub lacking: u64,
     pub best: Option<Best>,
     /// Mean losses of past epochs, on training samples and on those that judge.
     pub past: Vec<Past>,
+    /// How past epochs were fed.
+    #[serde(default)]
+    pub fed: Vec<Fed>,
 }
 
 /// The best epoch so far.
@@ -53,7 +60,7 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn new(data: u64, design: &Design, options: &Options) -> Settings {
         let options = format!(
-            "{:?} {:?} {} {:?} {} {:?} {} {} {} {:?}",
+            "{:?} {:?} {} {:?} {} {:?} {} {} {} {:?}{}",
             options.rule,
             options.loss,
             options.rate,
@@ -64,6 +71,7 @@ impl Settings {
             options.accumulate,
             options.seed,
             options.holdout,
+            options.images,
         );
         Settings {
             data,

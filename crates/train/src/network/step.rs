@@ -41,7 +41,17 @@ pub(crate) struct Step<'a> {
     pub first: bool,
     /// How much a sample counts: one divided by the samples of all batches that make up the step.
     pub share: f32,
+    pub mix: Option<Mix>,
     pub moment: Moment,
+}
+
+/// How the samples of a batch were mixed with each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mix {
+    /// How far on in the batch the partner of each sample is.
+    pub distance: usize,
+    /// What each sample keeps of itself.
+    pub share: f32,
 }
 
 impl Step<'_> {

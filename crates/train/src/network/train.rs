@@ -14,11 +14,14 @@ use super::folder::NetworkModel;
 use super::judge::Judge;
 use super::loss::Loss;
 use super::machine::{Batch, Fault, Machine};
+use super::mistakes::{Mistake, Mistakes};
 use super::plan::{ARENA, BEST, EVALUATION, Planned, feed_options};
 use super::prior::prior;
 use super::rule::{Moment, Rule};
 use super::schedule::{Course, Schedule};
+use super::stall::Feeding;
 use super::state::{self, Best, BestWeights, Past, Progress, Settings};
+use super::step::Mix;
 use super::weights;
 use crate::{Checkpoint, EarlyStop, Error, Event, Quality, Report, Result, RowReport, Sink};
 
@@ -51,6 +54,10 @@ pub struct Options {
     pub unpacked: Option<PathBuf>,
     /// Whether plain arrays are mapped.
     pub map: bool,
+    /// Threads that bring samples, where those are changed on their way.
+    pub feed_threads: usize,
+    /// What samples of pictures depend on beside the files, in words.
+    pub images: String,
 }
 
 /// How a training ended.
@@ -149,6 +156,8 @@ pub fn train(
         progress,
         best,
         quality: None,
+        mistakes: Vec::new(),
+        feeding: Feeding::start(samples.training),
         stop,
         sink,
         told: Instant::now(),
@@ -194,6 +203,8 @@ struct Training<'a, 'b> {
     progress: Progress,
     best: Option<BestWeights>,
     quality: Option<Quality>,
+    mistakes: Vec<Mistake>,
+    feeding: Feeding,
     stop: &'a AtomicBool,
     sink: &'a mut Sink<'b>,
     told: Instant,
@@ -231,15 +242,18 @@ impl Training<'_, '_> {
             ..feed_options(self.options, self.prefetch, self.part)
         };
         let (source, ledger) = (self.samples.training, self.ledger);
+        self.feeding = Feeding::start(source);
         let mut stopped = false;
         // Losses of the batches that make up a step: they count once it is taken.
-        let mut pending = 0.0;
+        let (mut pending, mut lacking) = (0.0, 0);
         source.feed(&options, ledger, |batch| {
             pending += self.learn(batch)?;
+            lacking += batch.cursor() - batch.first() - batch.n_samples() as u64;
             let done = self.ends_step(batch);
             if done {
                 self.progress.loss += std::mem::take(&mut pending);
                 self.progress.position = batch.cursor();
+                self.progress.lacking += std::mem::take(&mut lacking);
                 self.progress.step += 1;
                 self.passed();
                 stopped = self.stop.load(Ordering::Relaxed);
@@ -263,17 +277,27 @@ impl Training<'_, '_> {
 
     fn learn(&mut self, batch: &SampleBatch) -> Result<f64> {
         let rows = batch.n_samples();
+        if rows == 0 {
+            // None of its samples is there: nothing to learn from.
+            return Ok(0.0);
+        }
         self.take(batch)?;
         let step_rows = (self.options.batch * self.options.accumulate as usize) as u64;
-        let of_step = step_rows.min(self.n_training - self.progress.position);
-        let first = batch.cursor() - rows as u64 == self.progress.position;
+        let of_step = match self.options.accumulate {
+            1 => rows as u64,
+            _ => step_rows.min(self.n_training - self.progress.position),
+        };
         let learned = Batch {
             rows,
             share: 1.0 / of_step as f32,
-            first,
+            first: batch.first() == self.progress.position,
             last: self.ends_step(batch),
             // Batches of one step leave out other values.
             seed: mix(self.options.seed ^ mix(self.progress.step ^ batch.cursor() << 32)),
+            mix: batch.mixing().map(|mixing| Mix {
+                distance: mixing.distance,
+                share: mixing.share,
+            }),
             moment: Moment {
                 rate: self.course.at(self.progress.step),
                 step: self.progress.step + 1,
@@ -300,8 +324,7 @@ impl Training<'_, '_> {
         let rows = batch.n_samples();
         let len = self.design.input.iter().product::<usize>();
         let inputs = &mut self.machine.inputs()[..rows * len];
-        batch.write_inputs(inputs);
-        self.design.scaling.apply(inputs);
+        self.design.scaling.write(batch, inputs);
         check_tokens(self.design, batch, inputs)?;
         let targets = batch.targets();
         let into = &mut self.machine.targets()[..targets.len()];
@@ -334,16 +357,20 @@ impl Training<'_, '_> {
             total: bytes,
             rows: progress.position,
             loss,
+            fed: self.feeding.so_far(self.samples.training),
         });
     }
 
     fn mean_loss(&self) -> Option<f64> {
-        (self.progress.position > 0).then(|| self.progress.loss / self.progress.position as f64)
+        let n = self.progress.position.saturating_sub(self.progress.lacking);
+        (n > 0).then(|| self.progress.loss / n as f64)
     }
 
     /// Judges the weights, keeps them if they are the best; breaks when they have not become better for long enough.
     fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
         self.tell();
+        let fed = self.feeding.so_far(self.samples.training);
+        self.progress.fed.extend(fed);
         let training = self.mean_loss().unwrap_or(f64::NAN);
         let judged = self.judge()?;
         let epoch = self.progress.epoch + 1;
@@ -352,6 +379,7 @@ impl Training<'_, '_> {
             epoch,
             loss: training,
             metrics: metrics.clone().unwrap_or_default(),
+            fed,
         });
         self.progress.past.push(Past { training, judged });
         let mut over = false;
@@ -374,6 +402,7 @@ impl Training<'_, '_> {
         self.progress.epoch = epoch;
         self.progress.position = 0;
         self.progress.loss = 0.0;
+        self.progress.lacking = 0;
         if !over && epoch < self.options.epochs {
             self.kept |= self.try_to_save();
         }
@@ -406,7 +435,7 @@ impl Training<'_, '_> {
             None => (self.samples.training, Part::HeldOut(self.options.holdout)),
         };
         let mut judge = Judge::new(&self.design.labels, &self.prior);
-        let (mut rows, mut loss) = (0u64, 0.0);
+        let (mut rows, mut loss, mut mistakes) = (0u64, 0.0, Mistakes::default());
         let options = feed_options(self.options, self.prefetch, part);
         let outputs = self.design.outputs();
         source.feed(&options, self.ledger, |batch| {
@@ -415,9 +444,11 @@ impl Training<'_, '_> {
             rows += batch.n_samples() as u64;
             let width = self.design.labels.width();
             let made = self.machine.outputs().chunks_exact(outputs);
-            for (made, truth) in made.zip(batch.targets().chunks_exact(width)) {
+            let truths = batch.targets().chunks_exact(width).zip(batch.samples());
+            for (made, (truth, sample)) in made.zip(truths) {
                 self.design.scores(made, &mut self.scores);
                 judge.push(&self.scores, truth);
+                mistakes.look(&self.design.labels, *sample, &self.scores, truth);
             }
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
@@ -425,6 +456,10 @@ impl Training<'_, '_> {
             return Ok(None);
         }
         self.quality = Some(judge.quality());
+        self.mistakes = mistakes.worst();
+        for mistake in &mut self.mistakes {
+            mistake.file = source.file(mistake.sample).map(|path| path.display().to_string());
+        }
         Ok(Some(loss / rows as f64))
     }
 
@@ -511,6 +546,8 @@ impl Training<'_, '_> {
             weights: Vec::new(),
             importance: Vec::new(),
             folds: Vec::new(),
+            fed: std::mem::take(&mut self.progress.fed),
+            mistakes: std::mem::take(&mut self.mistakes),
         };
         Ok(report.with_quality(quality.unwrap_or_default()))
     }

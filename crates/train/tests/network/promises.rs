@@ -1,7 +1,9 @@
 //! What a program promises: no buffer is read after its life, the same bits on any number of threads, and a shape that
 //! does not fit is named.
 
-use tidegate_train::network::{Batch, Fault, Layer, Learning, Machine, Misfit, Program, Purpose, Shape};
+use tidegate_train::network::{
+    Batch, Fault, Layer, Learning, Loss, Machine, Misfit, Mix, Program, Purpose, Shape,
+};
 
 use super::sample::{batch, build, fill, learning, networks};
 
@@ -284,5 +286,65 @@ fn the_arena_is_as_large_as_its_parts() {
         assert!(predicting.bytes() < training.bytes());
         let smaller = compile(&Purpose { batch: 8, ..purpose });
         assert!(smaller.bytes() < training.bytes());
+    }
+}
+
+#[test]
+fn mixed_samples_have_the_losses_of_both_targets() {
+    let layers: Vec<Layer> =
+        serde_json::from_str(r#"[{"dense": 7, "activation": "tanh"}, {"dense": 3}]"#).unwrap();
+    let binary = Loss::Binary {
+        class_weights: vec![1.0, 3.0],
+    };
+    let entropy = Loss::CrossEntropy {
+        smoothing: 0.1,
+        class_weights: vec![1.0, 2.0, 0.5],
+    };
+    for loss in [entropy, binary, Loss::Mse] {
+        let purpose = Purpose {
+            batch: 13,
+            threads: 1,
+            learning: Some(Learning {
+                loss: loss.clone(),
+                accumulates: true,
+                ..learning(None)
+            }),
+        };
+        let n_targets = loss.n_targets(3);
+        let program = Program::compile(&layers, &Shape(vec![5]), 3, &purpose).unwrap();
+        let mut machine = program.build(5).unwrap();
+        let names: Vec<String> = machine.tensors().map(|(name, ..)| name.to_string()).collect();
+        // Targets of each sample, or of the one that is so far on in the batch.
+        let mut learn = |turned: usize, mix: Option<Mix>| {
+            fill(&mut machine, 9, 3, false);
+            let targets: Vec<f32> = (0..13 * n_targets)
+                .map(|i| {
+                    ((i / n_targets + turned) % 13 * 31 + i % n_targets) as f32
+                        % if n_targets == 1 { 3.0 } else { 2.0 }
+                })
+                .collect();
+            machine.targets()[..targets.len()].copy_from_slice(&targets);
+            let loss = machine.learn(&Batch {
+                last: false,
+                mix,
+                ..batch(1, 13)
+            });
+            let gradients = names.iter().flat_map(|name| machine.gradient(name).unwrap());
+            (loss, gradients.collect::<Vec<f32>>())
+        };
+        let (own, partner) = (learn(0, None), learn(4, None));
+        let mix = Mix {
+            distance: 4,
+            share: 0.3,
+        };
+        let mixed = learn(0, Some(mix));
+        assert!(
+            (mixed.0 - (0.3 * own.0 + 0.7 * partner.0)).abs() < 1e-4,
+            "{loss:?}"
+        );
+        for ((mixed, own), partner) in mixed.1.iter().zip(&own.1).zip(&partner.1) {
+            assert!((mixed - (0.3 * own + 0.7 * partner)).abs() < 1e-5, "{loss:?}");
+        }
+        assert!((own.0 - partner.0).abs() > 1e-2, "targets are not told apart");
     }
 }

@@ -121,6 +121,7 @@ fn check_gradients(case: &Case, threads: usize) -> Result<(), String> {
         first: true,
         last: false,
         seed: 1,
+        mix: None,
         moment: Moment { rate: 0.0, step: 1 },
     };
     let loss = machine.learn(&batch) * f64::from(batch.share);
@@ -191,6 +192,7 @@ fn check_steps(case: &Case, keep: bool) -> Result<(), String> {
             first: true,
             last: true,
             seed: 1,
+            mix: None,
             moment: Moment { rate, step },
         });
     }

@@ -88,6 +88,7 @@ pub(crate) fn batch(step: u64, rows: usize) -> Batch {
         first: true,
         last: true,
         seed: step,
+        mix: None,
         moment: Moment { rate: 1e-2, step },
     }
 }

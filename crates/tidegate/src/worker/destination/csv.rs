@@ -46,10 +46,14 @@ impl CsvOutput {
             write!(out, "{},", files[prediction.part])?;
         }
         let Prediction { line, score, .. } = prediction;
+        match (columns.named, prediction.name) {
+            (true, name) => write!(out, "{}", quoted(name.unwrap_or_default()))?,
+            (false, _) => write!(out, "{line}")?,
+        }
         match columns.labels.get(prediction.class) {
-            _ if !columns.several.is_empty() => write!(out, "{line}")?,
-            Some(label) => write!(out, "{line},{label},{score}")?,
-            None => write!(out, "{line},{score}")?,
+            _ if !columns.several.is_empty() => {}
+            Some(label) => write!(out, ",{label},{score}")?,
+            None => write!(out, ",{score}")?,
         }
         if columns.n_scores() > 1 || !columns.several.is_empty() {
             for score in prediction.scores {

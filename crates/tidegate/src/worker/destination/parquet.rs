@@ -25,6 +25,8 @@ const WRITER_BYTES: u64 = 2_000_000;
 /// What the writer keeps of every column of every group until the end of the file: a bound, for 16,000
 /// of them hardly showed beside a peak of 36 MB.
 const CHUNK_BYTES: u64 = 1_000;
+/// What a name takes beside its letters.
+const NAME_BYTES: usize = 64;
 /// Values that are handed to the writer together.
 const TOGETHER: usize = 1024;
 
@@ -38,7 +40,10 @@ pub(in crate::worker) struct ParquetOutput {
     n_columns: u64,
     n_scores: usize,
     group_rows: usize,
+    /// The place of each row: its number, or its name where rows are named.
     lines: Vec<i64>,
+    names: Option<Vec<ByteArray>>,
+    name_bytes: usize,
     /// The place of each row's file among the files, and of its prediction among the labels.
     parts: Vec<u32>,
     classes: Vec<u32>,
@@ -51,7 +56,8 @@ impl ParquetOutput {
     /// What a file of so many rows needs.
     pub(super) fn bytes(columns: &Columns, rows: u64) -> u64 {
         let groups = rows.div_ceil(group_rows(columns) as u64).max(1);
-        (group_rows(columns) * row_bytes(columns)) as u64
+        let names = if columns.named { GROUP_BYTES } else { 0 };
+        (group_rows(columns) * row_bytes(columns) + names) as u64
             + WRITER_BYTES
             + groups * columns.names().len() as u64 * CHUNK_BYTES
     }
@@ -72,6 +78,8 @@ impl ParquetOutput {
             n_scores: columns.n_scores(),
             group_rows: group_rows(&columns),
             lines: Vec::new(),
+            names: columns.named.then(Vec::new),
+            name_bytes: 0,
             parts: Vec::new(),
             classes: Vec::new(),
             scores: Vec::new(),
@@ -87,10 +95,15 @@ impl ParquetOutput {
             self.scores.reserve_exact(self.group_rows * self.n_scores);
         }
         self.lines.push(prediction.line as i64);
+        if let Some(names) = &mut self.names {
+            let name = prediction.name.unwrap_or_default();
+            names.push(ByteArray::from(name));
+            self.name_bytes += NAME_BYTES + name.len();
+        }
         self.parts.push(prediction.part as u32);
         self.classes.push(prediction.class as u32);
         self.scores.extend_from_slice(prediction.scores);
-        match self.lines.len() == self.group_rows {
+        match self.lines.len() == self.group_rows || self.name_bytes >= GROUP_BYTES {
             true => self.end_group(),
             false => Ok(()),
         }
@@ -101,6 +114,8 @@ impl ParquetOutput {
         grown.map_err(|source| Error::Memory { what: OUTPUT, source })?;
         self.write_group().map_err(|error| failed(&self.name, error))?;
         self.lines.clear();
+        self.names.iter_mut().for_each(Vec::clear);
+        self.name_bytes = 0;
         self.parts.clear();
         self.classes.clear();
         self.scores.clear();
@@ -114,7 +129,10 @@ impl ParquetOutput {
         if let Some(files) = &self.files {
             column::<ByteArrayType>(&mut group, n_rows, |row| files[parts[row] as usize].clone())?;
         }
-        column::<Int64Type>(&mut group, n_rows, |row| self.lines[row])?;
+        match &self.names {
+            Some(names) => column::<ByteArrayType>(&mut group, n_rows, |row| names[row].clone())?,
+            None => column::<Int64Type>(&mut group, n_rows, |row| self.lines[row])?,
+        }
         if !labels.is_empty() {
             column::<ByteArrayType>(&mut group, n_rows, |row| labels[classes[row] as usize].clone())?;
         }
@@ -169,7 +187,7 @@ fn schema(columns: &Columns) -> Written<Type> {
     let fields = columns.names().into_iter().map(|name| {
         let is_text = name == "file" || (name == "prediction" && !columns.labels.is_empty());
         let physical = match name.as_str() {
-            name if name == columns.place => Physical::INT64,
+            name if name == columns.place && !columns.named => Physical::INT64,
             _ if is_text => Physical::BYTE_ARRAY,
             _ => Physical::DOUBLE,
         };
@@ -191,15 +209,19 @@ fn schema(columns: &Columns) -> Written<Type> {
 /// Texts repeat and have a dictionary; numbers hardly do, and lines grow by a little from row to row.
 fn properties(columns: &Columns) -> WriterProperties {
     let named = |name: &str| ColumnPath::from(name);
+    let place = match columns.named {
+        true => Encoding::DELTA_BYTE_ARRAY,
+        false => Encoding::DELTA_BINARY_PACKED,
+    };
     WriterProperties::builder()
         .set_created_by(concat!("tidegate ", env!("CARGO_PKG_VERSION")).into())
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_dictionary_enabled(false)
-        .set_column_dictionary_enabled(named("file"), true)
+        .set_column_dictionary_enabled(named("file"), !columns.named)
         .set_column_dictionary_enabled(named("prediction"), !columns.labels.is_empty())
-        .set_column_encoding(named(columns.place), Encoding::DELTA_BINARY_PACKED)
+        .set_column_encoding(named(columns.place), place)
         .build()
 }
 

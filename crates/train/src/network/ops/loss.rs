@@ -2,7 +2,7 @@
 
 use super::super::arena::Buffer;
 use super::super::loss::Loss;
-use super::super::step::{Op, Step};
+use super::super::step::{Mix, Op, Step};
 use crate::exponential::exp;
 
 pub(crate) struct Losses {
@@ -33,23 +33,46 @@ impl Op for Losses {
                 .map(|slope| step.span(slope).part(0..rows * n).write());
             for (row, loss) in losses.iter_mut().enumerate() {
                 let made = &made[row * n..(row + 1) * n];
-                let targets = &targets[row * n_targets..(row + 1) * n_targets];
-                let slopes = slopes.as_mut().map(|slopes| &mut slopes[row * n..(row + 1) * n]);
-                *loss = self.of_row(made, targets, step.share, slopes);
+                let target = |row: usize| &targets[row * n_targets..(row + 1) * n_targets];
+                let mut slopes = slopes.as_mut().map(|slopes| &mut slopes[row * n..(row + 1) * n]);
+                *loss = match step.mix {
+                    None => self.of_row(made, target(row), step.share, slopes, false),
+                    // The loss of its own target and of its partner's, each as far as it is in the sample.
+                    Some(Mix { distance, share }) => {
+                        let rest = 1.0 - share;
+                        let partner = target((row + distance) % rows);
+                        let own = self.of_row(
+                            made,
+                            target(row),
+                            step.share * share,
+                            slopes.as_deref_mut(),
+                            false,
+                        );
+                        share * own + rest * self.of_row(made, partner, step.share * rest, slopes, true)
+                    }
+                };
             }
         }
     }
 }
 
 impl Losses {
-    fn of_row(&self, made: &[f32], targets: &[f32], share: f32, slopes: Option<&mut [f32]>) -> f32 {
+    /// The loss of a sample. Its slopes are put in place of what is there, or added to it.
+    fn of_row(
+        &self,
+        made: &[f32],
+        targets: &[f32],
+        share: f32,
+        slopes: Option<&mut [f32]>,
+        adds: bool,
+    ) -> f32 {
         if let Loss::CrossEntropy {
             smoothing,
             class_weights,
         } = &self.loss
         {
             let options = (*smoothing, class_weights.as_slice());
-            return cross_entropy(made, targets[0] as usize, options, share, slopes);
+            return cross_entropy(made, targets[0] as usize, options, share, slopes, adds);
         }
         let each = |value: fn(f32, f32, f32) -> (f32, f32), option: f32| {
             let part = 1.0 / made.len() as f32;
@@ -61,7 +84,8 @@ impl Losses {
                 let (loss, slope) = (weight * loss, weight * slope);
                 sum += loss;
                 if let Some(slopes) = &mut slopes {
-                    slopes[i] = slope * part * share;
+                    let before = if adds { slopes[i] } else { 0.0 };
+                    slopes[i] = before + slope * part * share;
                 }
             }
             sum * part
@@ -103,6 +127,7 @@ fn cross_entropy(
     (smoothing, weights): (f32, &[f32]),
     share: f32,
     slopes: Option<&mut [f32]>,
+    adds: bool,
 ) -> f32 {
     let most = made.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = made.iter().map(|z| exp(z - most)).sum();
@@ -124,7 +149,8 @@ fn cross_entropy(
     };
     if let Some(slopes) = slopes {
         for (c, (slope, z)) in slopes.iter_mut().zip(made).enumerate() {
-            *slope = (all * (exp(z - most) / sum) - asked(c)) * share;
+            let before = if adds { *slope } else { 0.0 };
+            *slope = before + (all * (exp(z - most) / sum) - asked(c)) * share;
         }
     }
     match smoothing == 0.0 {

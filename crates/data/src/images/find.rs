@@ -1,0 +1,287 @@
+//! From what a person names to files of images: a folder of class folders, one with parts for training and validation, or a
+//! table of paths and labels.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use tidegate_memory::Holder;
+
+use super::list::List;
+use super::problem::ImageProblem;
+use crate::arrays::names::{Split, split};
+use crate::{Error, Result};
+
+/// Endings of the formats that are decoded.
+const ENDINGS: [&str; 11] = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff",
+];
+/// Endings of tables that may list images.
+const TABLES: [&str; 6] = ["csv", "tsv", "jsonl", "ndjson", "parquet", "arrow"];
+/// Folders in folders are followed so far: beyond it they are a circle of links.
+const DEEPEST: usize = 24;
+
+/// Files that belong together, in order.
+pub(crate) struct Set {
+    pub list: List,
+    /// The class of every folder.
+    pub folders: Folders,
+    /// Files beside the class folders, which have no label.
+    pub unlabelled: u64,
+}
+
+/// Folders that are classes.
+#[derive(Debug, Clone)]
+pub(crate) struct Folders {
+    pub classes: Vec<String>,
+    /// The class of each folder of the list.
+    pub of: Vec<u32>,
+}
+
+/// What a folder holds.
+pub(crate) struct Found {
+    pub training: Set,
+    pub validation: Option<Set>,
+    pub test: Option<Set>,
+}
+
+/// What was named.
+pub(crate) enum Named {
+    Folder(Box<Found>),
+    /// A table that lists images.
+    Table(PathBuf),
+}
+
+pub(crate) fn is_image_name(name: &OsStr) -> bool {
+    has_ending(Path::new(name), &ENDINGS)
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().and_then(OsStr::to_str);
+    ending.is_some_and(|ending| endings.iter().any(|known| known.eq_ignore_ascii_case(ending)))
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
+}
+
+/// Whether what was named looks like images: a folder that holds them, or folders of them; one image; or a table whose
+/// first row names an image that is there.
+pub fn are_images(path: &Path) -> bool {
+    match path.is_dir() {
+        // The folder, its classes, or the classes of its parts, and whatever is in those.
+        true => match read(path).map(|inside| inside.files) {
+            // Tables of anything may have pictures beside them.
+            Ok(tables) if !tables.is_empty() => {
+                matches!(tables.as_slice(), [table] if lists_images(&path.join(table)))
+            }
+            _ => holds_images(path, 3),
+        },
+        false => has_ending(path, &ENDINGS) || lists_images(path),
+    }
+}
+
+fn holds_images(folder: &Path, deeper: usize) -> bool {
+    let entries = || {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter(|entry| !is_hidden(&entry.file_name()))
+    };
+    entries().any(|entry| is_image_name(&entry.file_name()))
+        || (deeper > 0
+            && entries()
+                .map(|entry| entry.path())
+                .filter(|path| path.is_dir())
+                .any(|path| holds_images(&path, deeper - 1)))
+}
+
+/// Looked at of a table to see whether it lists images.
+const LOOKED_AT: u64 = 64 << 10;
+
+/// Whether the first rows of a text table name an image that is there.
+fn lists_images(path: &Path) -> bool {
+    if !has_ending(path, &TABLES[..4]) {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut head));
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let text = String::from_utf8_lossy(&head);
+    let named = |line: &str| {
+        let mut fields = line.split([',', '\t', ';', '"', '\'', '|']).map(str::trim);
+        fields.any(|field| is_image_name(OsStr::new(field)) && folder.join(field).is_file())
+    };
+    // The first may be a header.
+    read.is_ok() && text.lines().take(3).any(named)
+}
+
+/// Finds images with the labels that folders give.
+pub(crate) fn find(path: &Path, holder: &Holder) -> Result<Named> {
+    if !is_folder(path)? {
+        return match has_ending(path, &TABLES) {
+            true => Ok(Named::Table(path.into())),
+            false => Err(ImageProblem::NotAFolder { path: path.into() }.into()),
+        };
+    }
+    let inside = read(path)?;
+    let part = |wanted: Split| {
+        let mut folders = inside.folders.iter();
+        folders.find(|name| name.to_str().and_then(split) == Some(wanted))
+    };
+    if let Some(training) = part(Split::Training) {
+        let set = |name: &PathBuf| classes(&path.join(name), holder);
+        return Ok(Named::Folder(Box::new(Found {
+            training: set(training)?,
+            validation: part(Split::Validation).map(set).transpose()?,
+            test: part(Split::Test).map(set).transpose()?,
+        })));
+    }
+    let has_folders = inside
+        .folders
+        .iter()
+        .any(|folder| holds_images(&path.join(folder), 2));
+    if !has_folders {
+        let mut tables = inside.files.iter().filter(|name| has_ending(name, &TABLES));
+        if let (Some(table), None) = (tables.next(), tables.next()) {
+            return Ok(Named::Table(path.join(table)));
+        }
+    }
+    Ok(Named::Folder(Box::new(Found {
+        training: classes(path, holder)?,
+        validation: None,
+        test: None,
+    })))
+}
+
+/// Finds images alone: all that a folder holds, or one.
+pub(crate) fn find_unlabelled(path: &Path, holder: &Holder) -> Result<List> {
+    let mut list = List::new(holder)?;
+    match is_folder(path)? {
+        true => collect(path, &mut list, DEEPEST)?,
+        false => {
+            let folder = list.add_folder(path.parent().unwrap_or(Path::new("")))?;
+            list.push(folder, path.file_name().unwrap_or_default())?;
+        }
+    }
+    list.close();
+    match list.len() {
+        0 => Err(ImageProblem::NoImages { path: path.into() }.into()),
+        _ => Ok(list),
+    }
+}
+
+fn is_folder(path: &Path) -> Result<bool> {
+    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound { path: path.into() },
+        _ => Error::Unreadable {
+            path: path.into(),
+            source,
+        },
+    })?;
+    Ok(metadata.is_dir())
+}
+
+/// What a folder holds that is not hidden, folders in the order of their names.
+struct Inside {
+    folders: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+}
+
+fn read(folder: &Path) -> Result<Inside> {
+    let mut inside = Inside {
+        folders: Vec::new(),
+        files: Vec::new(),
+    };
+    each(folder, |name, is_folder| {
+        if is_folder {
+            inside.folders.push(name.into());
+        } else if has_ending(Path::new(name), &TABLES) {
+            inside.files.push(name.into());
+        }
+        Ok(())
+    })?;
+    inside.folders.sort();
+    inside.files.sort();
+    Ok(inside)
+}
+
+/// Names what stands in a folder, one after another, and whether it is a folder.
+fn each(folder: &Path, mut take: impl FnMut(&OsStr, bool) -> Result<()>) -> Result<()> {
+    let unreadable = |source| Error::Unreadable {
+        path: folder.into(),
+        source,
+    };
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        if is_hidden(&name) {
+            continue;
+        }
+        let kind = entry.file_type().map_err(unreadable)?;
+        // A link counts as what it leads to.
+        let is_folder = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
+        take(&name, is_folder)?;
+    }
+    Ok(())
+}
+
+/// Adds all images of a folder and of those within it.
+fn collect(folder: &Path, list: &mut List, deeper: usize) -> Result<()> {
+    let (number, first) = (list.add_folder(folder)?, list.len());
+    let mut folders: Vec<PathBuf> = Vec::new();
+    each(folder, |name, is_folder| {
+        if is_folder {
+            folders.push(folder.join(name));
+        } else if is_image_name(name) {
+            list.push(number, name)?;
+        }
+        Ok(())
+    })?;
+    list.sort_from(first)?;
+    folders.sort();
+    for folder in folders.iter().filter(|_| deeper > 0) {
+        collect(folder, list, deeper - 1)?;
+    }
+    Ok(())
+}
+
+/// The images of a folder whose folders are classes.
+fn classes(path: &Path, holder: &Holder) -> Result<Set> {
+    let mut list = List::new(holder)?;
+    let mut found = Folders {
+        classes: Vec::new(),
+        of: Vec::new(),
+    };
+    for folder in read(path)?.folders {
+        let (first, before) = (list.len(), list.n_folders());
+        collect(&path.join(&folder), &mut list, DEEPEST)?;
+        let class = found.classes.len() as u32;
+        found.of.resize(list.n_folders(), class);
+        if list.len() > first {
+            found.classes.push(folder.display().to_string());
+        } else {
+            // A folder without images is no class.
+            found.of.truncate(before);
+            list.drop_folders(before);
+        }
+    }
+    list.close();
+    let mut beside = 0;
+    each(path, |name, is_folder| {
+        beside += u64::from(!is_folder && is_image_name(name));
+        Ok(())
+    })?;
+    match (list.len(), beside) {
+        (0, 0) => Err(ImageProblem::NoImages { path: path.into() }.into()),
+        (0, files) => Err(ImageProblem::NoLabels {
+            path: path.into(),
+            files,
+        }
+        .into()),
+        _ => Ok(Set {
+            list,
+            folders: found,
+            unlabelled: beside,
+        }),
+    }
+}

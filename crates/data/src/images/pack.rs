@@ -1,0 +1,161 @@
+//! Decodes all images once and keeps them, resized, so that later epochs and runs need not decode them again.
+
+use std::ops::ControlFlow;
+
+use tidegate_memory::Ledger;
+
+use super::cells::{self, Extent, Filled};
+use super::fault::PictureFault;
+use super::picture::{Pictures, Room};
+use super::store::Images;
+use crate::pack::{PackKey, PackOptions, PackProblem, SamplesPack, SamplesWriter};
+use crate::{Error, Result};
+
+/// Samples that are filled at a time.
+const BATCH: usize = 16;
+/// Batches that wait for the disk.
+const SLOTS: u64 = 4;
+
+/// What became of a pack.
+#[derive(Debug)]
+pub enum PackedImages {
+    /// Built now, or found.
+    Built,
+    Found,
+    /// It could not be built: images are decoded in every epoch.
+    Not(PackProblem),
+    /// Somebody asked to stop.
+    Stopped,
+}
+
+impl Images {
+    /// The key of the pack of these images, and of whatever else they depend on.
+    pub(crate) fn pack_key(&self) -> PackKey {
+        let form = serde_json::to_vec(&(
+            self.fingerprint,
+            self.stored,
+            self.form.channels,
+            self.form.resize,
+        ));
+        PackKey::of(&[b"images 1", &form.expect("plain data serializes")])
+    }
+
+    /// Builds the pack, or takes the one that is there. `progress` is told how many images are done.
+    pub(crate) fn build_pack(
+        &mut self,
+        options: &PackOptions,
+        threads: usize,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<PackedImages> {
+        let holder = ledger.holder("pack");
+        match SamplesPack::<u8>::open(&options.store, options.key, &holder) {
+            Ok(Some(pack)) if pack.n_samples() == self.n_samples() && pack.values == self.row_bytes() => {
+                self.take_pack(pack, ledger)?;
+                return Ok(PackedImages::Found);
+            }
+            // Of other images, or torn: it goes.
+            Ok(Some(_)) => {
+                options.store.remove(options.key)?;
+            }
+            Ok(None) | Err(PackProblem::Damaged { .. }) => {}
+            Err(problem) => return Ok(PackedImages::Not(problem)),
+        }
+        let writer = match SamplesWriter::<u8>::create(options, self.row_bytes(), &holder) {
+            Ok(writer) => writer,
+            Err(problem) => return Ok(PackedImages::Not(problem)),
+        };
+        match self.write_pack(writer, threads, ledger, progress)? {
+            Written::Done(pack) => {
+                self.pack = Some(pack);
+                Ok(PackedImages::Built)
+            }
+            Written::Not(problem) => Ok(PackedImages::Not(problem)),
+            Written::Stopped => Ok(PackedImages::Stopped),
+        }
+    }
+
+    /// Holds a pack against its checksums, and learns which images it lacks.
+    fn take_pack(&mut self, pack: SamplesPack<u8>, ledger: &Ledger) -> Result<()> {
+        let mut sample = 0;
+        let mut lacking = Vec::new();
+        pack.each(&ledger.holder("pack"), |row| {
+            if row.last() == Some(&0) {
+                lacking.push(sample);
+            }
+            sample += 1;
+        })?;
+        for sample in lacking {
+            let path = self.list.path(sample as usize);
+            self.set_aside(sample, path, &PictureFault::NotPacked)?;
+        }
+        self.pack = Some(pack);
+        Ok(())
+    }
+
+    fn write_pack(
+        &self,
+        mut writer: SamplesWriter<u8>,
+        threads: usize,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Written> {
+        let stored = self.stored_form();
+        let thread = self.thread_bytes();
+        let holder = ledger.holder("feed");
+        let slots = SLOTS * Extent::slot_bytes(BATCH as u64, self.row_bytes() as u64, 1);
+        let mut grant = holder.try_grant(thread + slots)?;
+        let more = (1..threads.max(1))
+            .take_while(|_| grant.try_grow(thread).is_ok())
+            .count();
+        let large = self.large_bytes();
+        let large = if grant.try_grow(large).is_ok() { large } else { 0 };
+        let room = Room::new(self.needs.usual, large);
+        let (mut next, mut done, mut stopped, mut problem) = (0, 0, false, None);
+        let steps = cells::Steps {
+            assign: |samples: &mut Vec<u64>| {
+                samples.extend((next..self.n_samples()).take(BATCH));
+                next += samples.len() as u64;
+            },
+            make: || Pictures::new(stored, &room),
+            fill: |pictures: &mut Pictures<'_>, sample: u64, row: &mut [u8]| {
+                let present = self.fetch(sample, Some(pictures), row)?.is_some();
+                if !present {
+                    row.fill(0);
+                }
+                Ok(true)
+            },
+            take: |filled: Filled<'_, u8>| {
+                for row in filled.values.chunks_exact(self.row_bytes()) {
+                    if let Err(error) = writer.push(|into| into.copy_from_slice(row)) {
+                        problem = Some(error);
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                done += filled.samples.len() as u64;
+                let flow = progress(done);
+                stopped = flow.is_break();
+                Ok::<_, Error>(flow)
+            },
+        };
+        let extent = Extent {
+            slots: SLOTS as usize,
+            batch: BATCH,
+            cell: self.row_bytes(),
+        };
+        cells::run(extent, 1 + more, &self.meter, steps)?;
+        if stopped {
+            return Ok(Written::Stopped);
+        }
+        Ok(match problem.map_or_else(|| writer.finish(), Err) {
+            Ok(pack) => Written::Done(pack),
+            Err(problem) => Written::Not(problem),
+        })
+    }
+}
+
+enum Written {
+    Done(SamplesPack<u8>),
+    Not(PackProblem),
+    Stopped,
+}

@@ -1,0 +1,39 @@
+//! Whole files into memory, leaving the page cache as it was.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use super::fault::PictureFault;
+use super::probe::unreadable;
+
+/// Reads a file of so many bytes. What is in the page cache already is taken from there and stays; what had to be read is
+/// dropped again, for it would count as ours.
+pub(crate) fn read_whole(file: &File, bytes: u64, into: &mut Vec<u8>) -> Result<(), PictureFault> {
+    let bytes = usize::try_from(bytes).map_err(|_| unreadable(io::ErrorKind::FileTooLarge.into()))?;
+    if into.capacity() < bytes {
+        // Not a copy of what it held before.
+        *into = Vec::with_capacity(bytes);
+    }
+    into.resize(bytes, 0);
+    let cached = read_cached(file, into);
+    if cached < bytes {
+        file.read_exact_at(&mut into[cached..], cached as u64)
+            .map_err(unreadable)?;
+        // SAFETY: advice on an open descriptor touches no memory of ours.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
+    Ok(())
+}
+
+/// As much of the beginning as needs no disk; 0 where the system cannot tell.
+fn read_cached(file: &File, into: &mut [u8]) -> usize {
+    let buffer = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    // SAFETY: `buffer` describes memory that is ours alone and outlives the call.
+    let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const buffer, 1, 0, libc::RWF_NOWAIT) };
+    usize::try_from(read).unwrap_or(0)
+}

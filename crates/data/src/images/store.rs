@@ -1,0 +1,234 @@
+//! Images as samples of one size: taken from memory, from a pack, or decoded from their files.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tidegate_memory::{Grant, Ledger};
+
+use super::augment::Augment;
+use super::fault::PictureFault;
+use super::form::ImageForm;
+use super::list::List;
+use super::picture::Pictures;
+use super::problem::ImageProblem;
+use super::survey::{BadFiles, Needs};
+use crate::Result;
+use crate::meter::{Meter, Stage};
+use crate::pack::SamplesPack;
+
+/// What is done with a file that turns out to be no image.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BadFileRule {
+    /// It is left out, counted and named.
+    #[default]
+    Skip,
+    /// It ends the run.
+    Fail,
+}
+
+/// The images of a source.
+pub(crate) struct Images {
+    pub list: List,
+    /// What the network sees, and the size that is kept of every image.
+    pub form: ImageForm,
+    pub stored: (usize, usize),
+    pub augment: Augment,
+    pub rule: BadFileRule,
+    /// As many of each class as of any other.
+    pub balanced: bool,
+    pub fingerprint: u64,
+    pub needs: Needs,
+    /// Where the first samples are held, and all of them are packed.
+    pub held: Option<Held>,
+    pub pack: Option<SamplesPack<u8>>,
+    pub meter: Meter,
+    bad: Mutex<Bad>,
+}
+
+/// The first samples, in memory.
+pub(crate) struct Held {
+    pub bytes: Vec<u8>,
+    #[expect(dead_code, reason = "held for its drop")]
+    pub grant: Grant,
+}
+
+/// Files that turned out to be no images once they were decoded.
+#[derive(Default)]
+struct Bad {
+    samples: BTreeSet<u64>,
+    told: BadFiles,
+}
+
+/// The mark behind a sample that is one.
+const PRESENT: u8 = 1;
+
+impl Images {
+    pub(crate) fn new(
+        list: List,
+        form: ImageForm,
+        augment: Augment,
+        needs: Needs,
+        fingerprint: u64,
+    ) -> Images {
+        Images {
+            stored: augment.stored_size(form.height, form.width),
+            list,
+            form,
+            augment,
+            rule: BadFileRule::Skip,
+            balanced: false,
+            fingerprint,
+            needs: needs.with_some_more(),
+            held: None,
+            pack: None,
+            meter: Meter::default(),
+            bad: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn n_samples(&self) -> u64 {
+        self.list.len() as u64
+    }
+
+    /// Bytes of a stored sample.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.stored.0 * self.stored.1 * self.form.channels
+    }
+
+    /// Bytes of a stored sample and its mark.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.stored_bytes() + 1
+    }
+
+    /// Samples that are in memory.
+    fn n_held(&self) -> u64 {
+        let bytes = self.held.as_ref().map_or(0, |held| held.bytes.len());
+        (bytes / self.row_bytes()) as u64
+    }
+
+    /// Whether some samples have to be decoded whenever they are met.
+    pub(crate) fn decodes(&self) -> bool {
+        self.pack.is_none() && self.n_held() < self.n_samples()
+    }
+
+    /// Files that could not be decoded so far.
+    pub(crate) fn bad_files(&self) -> BadFiles {
+        self.bad
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .told
+            .clone()
+    }
+
+    /// Brings a stored sample: where it stands, or in `row`; `None` if its file is no image.
+    pub(crate) fn fetch<'a>(
+        &'a self,
+        sample: u64,
+        pictures: Option<&mut Pictures>,
+        row: &'a mut [u8],
+    ) -> Result<Option<&'a [u8]>> {
+        if sample < self.n_held()
+            && let Some(held) = &self.held
+        {
+            let at = sample as usize * self.row_bytes();
+            return Ok(present(&held.bytes[at..at + self.row_bytes()]));
+        }
+        if let Some(pack) = &self.pack {
+            self.meter.time(Stage::Read, || pack.read(sample, row))?;
+            return Ok(present(row));
+        }
+        let Some(pictures) = pictures else { return Ok(None) };
+        if self.is_known_bad(sample) {
+            return Ok(None);
+        }
+        let (stored, mark) = row.split_at_mut(self.stored_bytes());
+        let path = self.list.path(sample as usize);
+        match pictures.read(&path, stored, &self.meter) {
+            Ok(()) => {
+                mark[0] = PRESENT;
+                Ok(Some(stored))
+            }
+            Err(fault) => {
+                mark[0] = 0;
+                self.set_aside(sample, path, &fault)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn is_known_bad(&self, sample: u64) -> bool {
+        let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        bad.samples.contains(&sample)
+    }
+
+    pub(crate) fn set_aside(
+        &self,
+        sample: u64,
+        path: PathBuf,
+        fault: &PictureFault,
+    ) -> Result<(), ImageProblem> {
+        if self.rule == BadFileRule::Fail {
+            return Err(ImageProblem::BadFile {
+                path,
+                fault: fault.to_string(),
+            });
+        }
+        let mut bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        if bad.samples.insert(sample) {
+            bad.told.add(path, fault);
+        }
+        let (count, files) = (bad.told.count, self.n_samples());
+        // Half of them may be lost; beyond that it is another set of images than the one that was meant.
+        if count * 2 > files
+            && let Some((first, fault)) = bad.told.first.first()
+        {
+            return Err(ImageProblem::MostlyBad {
+                path: self.list.path(0).parent().unwrap_or(&self.list.path(0)).into(),
+                bad: count,
+                files,
+                first: first.clone(),
+                fault: fault.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// What holding samples takes, of so many bytes that it may.
+    pub(crate) fn hold_bytes(&self, most: u64) -> u64 {
+        let row = self.row_bytes() as u64;
+        match self.pack {
+            Some(_) => (most / row).min(self.n_samples()) * row,
+            None => 0,
+        }
+    }
+
+    /// Holds as many of the first samples in memory as `most` bytes have room for and the ledger has left. They come from
+    /// the pack.
+    pub(crate) fn hold(&mut self, most: u64, ledger: &Ledger) -> Result<u64> {
+        let row = self.row_bytes();
+        let n = (most / row as u64).min(self.n_samples());
+        let (Some(pack), true) = (&self.pack, n > 0) else {
+            return Ok(self.n_held());
+        };
+        let Ok(grant) = ledger.holder("samples").try_grant(n * row as u64) else {
+            return Ok(0);
+        };
+        let mut bytes = vec![0; n as usize * row];
+        for (sample, into) in bytes.chunks_exact_mut(row).enumerate() {
+            pack.read(sample as u64, into)?;
+        }
+        self.held = Some(Held {
+            bytes,
+            grant: grant.pin(),
+        });
+        Ok(n)
+    }
+}
+
+fn present(row: &[u8]) -> Option<&[u8]> {
+    let (mark, stored) = row.split_last()?;
+    (*mark == PRESENT).then_some(stored)
+}
