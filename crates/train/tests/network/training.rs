@@ -80,6 +80,8 @@ fn options() -> Options {
         checkpoint_every: Duration::from_secs(3600),
         unpacked: None,
         map: false,
+        feed_threads: 1,
+        images: String::new(),
     }
 }
 
@@ -97,6 +99,7 @@ fn design(source: &ArraySource, options: &Options, layers: &str, ledger: &Ledger
         scaling: Scaling::choose(source, &layers, &input, part, options.seed, ledger).unwrap(),
         input: input.0,
         layers,
+        images: None,
     }
 }
 
