@@ -4,7 +4,9 @@
 //! supervisor opened, and ends with 0, 1 or 2. SIGTERM asks it to save and end.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -97,12 +99,36 @@ impl Task {
             what: format!("a folder on the way cannot be named: {error}"),
             hint: "work in a folder, and with a --home, whose name is UTF-8".into(),
         })?;
+        charge_code_here(&program);
         let mut job = tidegate_watch::Job::new(program, ["worker", &task]);
         job.hold_stops = true;
         // Naming the functions of a panic takes more memory than most budgets have: it would end as an OOM kill.
         job.envs.push(("RUST_BACKTRACE".into(), "0".into()));
         Ok(job)
     }
+}
+
+/// Brings the program's code into the page cache. Pages of a file are charged to whoever brings them in first: a worker
+/// that did would have some 4 MB less, and the kernel, which can take them back, has killed one near its line instead.
+fn charge_code_here(program: &Path) {
+    let Ok(file) = File::open(program) else {
+        return; // The worker brings them in itself.
+    };
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for (offset, length) in maps.lines().filter_map(|line| code_of(line, program)) {
+        // SAFETY: advice on an open descriptor touches no memory of ours.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
+    }
+}
+
+/// Where in the program a line of the map of this process has its code, and how much of it.
+fn code_of(line: &str, program: &Path) -> Option<(i64, i64)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (_access, offset) = (fields.next()?, fields.next()?);
+    let number = |text| i64::from_str_radix(text, 16).ok();
+    let is_code = line.ends_with(program.to_str()?);
+    is_code.then_some((number(offset)?, number(end)? - number(start)?))
 }
 
 /// Does the task and says everything over the pipe; the value is the exit code.
@@ -254,8 +280,8 @@ impl Speaker {
     }
 }
 
-/// What to count for the program itself. Held by a cgroup, its code is not counted: those pages are the file's, and the
-/// kernel takes them back when it needs them. Where resident memory is watched instead, they count.
+/// What to count for the program itself. Held by a cgroup, its code is not counted: those pages are the file's, and are
+/// charged to the supervisor that brought them in. Where resident memory is watched instead, they count.
 fn runtime_bytes(budget: u64) -> u64 {
     let host = Host::live();
     let memory = process_memory(&host, std::process::id().cast_signed());
