@@ -50,11 +50,12 @@ pub fn preview(
     sheet(session, &task, &budget, output, watch)
 }
 
-/// Writes a contact sheet of the images that a model was most sure of and wrong about; `None` if it knows of none.
+/// Writes a contact sheet of the images that a model was most sure of and wrong about, beside the model unless there is
+/// another place; `None` if it knows of none.
 pub fn mistakes(
     session: &Session,
     reference: &str,
-    output: &Path,
+    output: Option<&Path>,
     top: usize,
     watch: &mut dyn FnMut(&Budget, Update),
 ) -> Result<Option<Previewed>> {
@@ -64,13 +65,14 @@ pub fn mistakes(
         return Ok(None);
     }
     let budget = resolve(&session.host, trained_in)?;
+    let output = output.map_or_else(|| folder.join("mistakes.png"), Path::to_path_buf);
     let task = Task::Mistakes {
         model: folder,
-        output: output.into(),
+        output: output.clone(),
         top,
         budget: budget.bytes,
     };
-    sheet(session, &task, &budget, output, watch).map(Some)
+    sheet(session, &task, &budget, &output, watch).map(Some)
 }
 
 fn sheet(

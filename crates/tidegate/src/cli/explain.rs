@@ -26,9 +26,9 @@ pub(super) struct ExplainArguments {
     /// Lines of each table at the most
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// Of images: where the contact sheet of the worst mistakes goes, a PNG
-    #[arg(long, value_name = "FILE", default_value = "mistakes.png")]
-    output: PathBuf,
+    /// Of images: where the contact sheet of the worst mistakes goes, a PNG; beside the model unless given
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -83,7 +83,7 @@ fn print_mistakes(session: &Session, arguments: &ExplainArguments) -> Result<()>
     let shown = mistakes(
         session,
         &arguments.model,
-        &arguments.output,
+        arguments.output.as_deref(),
         SHOWN,
         &mut |budget, update| reporter.update(budget, update),
     );

@@ -139,7 +139,9 @@ fn print(shown: &mut Shown) {
     if let Some(report) = &shown.report {
         print_report(report);
     }
-    if let Some(explained) = &mut shown.explained {
+    if let Some(explained) = &mut shown.explained
+        && !explained.columns.is_empty()
+    {
         explained.columns.truncate(SHOWN_COLUMNS);
         say!("what it relies on, see tidegate explain {}:", run.id);
         by_column(explained).iter().for_each(|line| say!("  {line}"));
@@ -258,7 +260,10 @@ fn print_epochs(metrics: &[Metric]) {
     for epoch in epochs {
         let of_epoch = metrics.iter().filter(|metric| metric.epoch == epoch);
         let figures: Vec<String> = of_epoch
-            .map(|metric| format!("{} {}", metric_name(&metric.name), figure(metric.value)))
+            .map(|metric| match metric.name.as_str() {
+                "stall" => format!("stall {:.1}%", metric.value * 100.0),
+                name => format!("{} {}", metric_name(name), figure(metric.value)),
+            })
             .collect();
         say!("epoch {epoch}: {}", figures.join(" · "));
     }

@@ -106,13 +106,13 @@ pub(super) fn mistakes(
         });
     };
     let worst: Vec<_> = report.mistakes.iter().take(top).collect();
-    let mut sheet = Sheet::new(worst.len(), COLUMNS, 2, form, &ledger)?;
+    let mut sheet = Sheet::new(worst.len(), COLUMNS, 3, form, &ledger)?;
     let mut files = Vec::new();
     let mut gone = 0;
     for (place, mistake) in worst.iter().enumerate() {
         let class = |class: usize| report.classes.get(class).map_or("?", String::as_str);
         let caption = format!(
-            "{}\nsaid {} {:.0}%",
+            "{}\nsaid {}\n{:.0}% sure",
             class(mistake.truth),
             class(mistake.said),
             mistake.probability * 100.0
