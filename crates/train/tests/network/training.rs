@@ -290,8 +290,11 @@ fn a_budget_that_is_too_small_is_refused_with_the_least_that_would_do() {
     let Error::BudgetTooSmall { least, .. } = error else {
         panic!("{error}")
     };
-    let (_, report) = done(run(&path, &options(), LAYERS, least, None, |_| false).unwrap());
+    let (_, mut report) = done(run(&path, &options(), LAYERS, least, None, |_| false).unwrap());
     let (_, roomy) = done(run(&path, &options(), LAYERS, 100_000_000, None, |_| false).unwrap());
+    // What was not in memory was waited for.
+    assert_eq!((report.fed.len(), roomy.fed.len()), (3, 0));
+    report.fed.clear();
     assert_eq!(report, roomy, "the budget does not change the result");
 }
 
