@@ -13,7 +13,7 @@ pub(crate) struct Header {
     pub height: u32,
     /// 1 gray, 3 colours, 4 inks.
     pub n_components: usize,
-    /// Told in several passes over the picture; all coefficients are held meanwhile.
+    /// Told in several passes over the picture; the coefficients that count are held meanwhile.
     pub progressive: bool,
     /// As Exif counts, 1 to 8; 1 where it is not told. It is not applied by the decoder.
     pub orientation: u8,

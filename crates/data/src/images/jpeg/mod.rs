@@ -11,7 +11,7 @@
 //! ```
 //!
 //! What is held is a row of blocks, a few rows of the resizer and the output: [`Header::bytes_to_decode`] says it
-//! beforehand. Pictures told in several passes hold all of their coefficients.
+//! beforehand. Pictures told in several passes hold all of their coefficients, or their means at an eighth of the size.
 //!
 //! Pixels are a function of the file and the target: all arithmetic on them is in integers.
 
@@ -316,7 +316,8 @@ impl<'a> Picture<'a> {
             } else if !self.header.progressive {
                 return Err(segment.broken("a component that was told before"));
             }
-            is_wanted |= plane.layout.is_wanted;
+            let counts = scan.first == 0 || plane.layout.held_of_block() != 1;
+            is_wanted |= plane.layout.is_wanted && counts;
         }
         let mut next = scan.at;
         if is_wanted {

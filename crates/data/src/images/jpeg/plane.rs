@@ -82,11 +82,17 @@ impl Layout {
         self.stride() * self.sampling.1 * self.points
     }
 
-    fn n_coefficients(&self) -> usize {
-        match self.progressive {
-            true => self.padded_blocks.0 * self.padded_blocks.1 * 64,
-            false => 0,
+    /// Coefficients of a block that are held from pass to pass: at an eighth of the size its mean is all that counts.
+    pub(super) fn held_of_block(&self) -> usize {
+        match (self.progressive, self.points) {
+            (false, _) => 0,
+            (true, 1) => 1,
+            (true, _) => 64,
         }
+    }
+
+    fn n_coefficients(&self) -> usize {
+        self.padded_blocks.0 * self.padded_blocks.1 * self.held_of_block()
     }
 
     fn out_bytes(&self) -> usize {
@@ -117,7 +123,7 @@ pub(super) struct Plane {
     pub factors: Quantization,
     /// Rows of samples of one row of units.
     pub strip: Vec<u8>,
-    /// All coefficients, block by block in the file's order, where the picture is told in several passes.
+    /// The coefficients that count, block by block in the file's order, where the picture is told in several passes.
     pub coefficients: Vec<i16>,
     resizer: Resizer,
     /// Rows of samples that went to the resizer.

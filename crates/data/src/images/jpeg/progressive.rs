@@ -1,4 +1,4 @@
-//! Scans that tell a part of every coefficient: all are held until the last scan.
+//! Scans that tell a part of every coefficient: all that count are held until the last scan.
 
 use super::block::{self, Block};
 use super::header::Header;
@@ -41,8 +41,8 @@ impl Progressive<'_> {
         let (unit, n_blocks) = self.scan.unit(self.header);
         let unit = &unit[..n_blocks];
         let (n_across, n_down) = reader.n_units;
-        // Blocks of a component that is not wanted are read and forgotten.
-        let mut forgotten = [0; 64];
+        // Blocks of a component that is not wanted are read and forgotten; of others, the mean alone may be held.
+        let mut apart = [0; 64];
         for down in 0..n_down {
             for across in 0..n_across {
                 reader.ready(1)?;
@@ -58,12 +58,16 @@ impl Progressive<'_> {
                         ),
                         false => (down, across),
                     };
-                    let start = (row * layout.padded_blocks.0 + column) * 64;
-                    let block = plane
-                        .coefficients
-                        .get_mut(start..)
-                        .and_then(|rest| rest.first_chunk_mut())
-                        .unwrap_or(&mut forgotten);
+                    let held = layout.held_of_block();
+                    let start = (row * layout.padded_blocks.0 + column) * held;
+                    let rest = plane.coefficients.get_mut(start..).unwrap_or_default();
+                    let (block, mean) = match held {
+                        64 => (rest.first_chunk_mut().unwrap_or(&mut apart), None),
+                        _ => {
+                            apart[0] = rest.first().copied().unwrap_or_default();
+                            (&mut apart, rest.first_mut())
+                        }
+                    };
                     let mut coder = Coder {
                         scan: self.scan,
                         window: reader.window.bytes(),
@@ -80,6 +84,9 @@ impl Progressive<'_> {
                         }
                     };
                     reader.bits = coder.bits;
+                    if let Some(mean) = mean {
+                        *mean = coder.block[0];
+                    }
                 }
                 reader.took(1, whole)?;
             }
@@ -280,8 +287,9 @@ pub(super) fn finish(plane: &mut Plane, canvas: &mut Canvas<'_>, kernels: Kernel
         }
         if plane.wants_rows(layout.points) {
             for column in wanted.clone() {
-                let start = (row * layout.padded_blocks.0 + column) * 64;
-                let coefficients = &plane.coefficients[start..start + 64];
+                let held = layout.held_of_block();
+                let start = (row * layout.padded_blocks.0 + column) * held;
+                let coefficients = &plane.coefficients[start..start + held];
                 for (value, place) in coefficients.iter().zip(places) {
                     block.0[usize::from(*place & 127)] = *value;
                 }

@@ -179,7 +179,7 @@ fn all_codings_of_the_same_samples_are_the_same() {
         for size in [(60, 41), (16, 16), (5, 70)] {
             let plain = Coding { sampling, ..PLAIN };
             let bytes = file(plain, size);
-            for out in [size, (20, 20), (3, 9), (90, 100)] {
+            for out in [size, (20, 20), (3, 9), (4, 4), (2, 1), (90, 100)] {
                 for channels in [1, 3] {
                     let expected = decoded(&bytes, &whole(&bytes, out, channels));
                     for (progressive, optimized, interval) in [
@@ -202,6 +202,39 @@ fn all_codings_of_the_same_samples_are_the_same() {
             }
         }
     }
+}
+
+#[test]
+fn means_alone_take_little_memory_and_the_rest_is_passed_over() {
+    let size = (800, 600);
+    let coding = Coding {
+        progressive: true,
+        ..PLAIN
+    };
+    let bytes = file(coding, size);
+    let held = |side| {
+        let mut decoder = Decoder::default();
+        try_decode(&mut decoder, &bytes, &whole(&bytes, (side, side), 3)).unwrap();
+        decoder.held_bytes()
+    };
+    // Two bytes instead of 128 for each of 7,500 blocks of light.
+    assert!(held(30) + 900_000 < held(200), "{} and {}", held(30), held(200));
+    // What tells nothing of the means may be broken.
+    let mut broken = bytes.clone();
+    for at in 0..bytes.len() - 40 {
+        let n_components = usize::from(bytes[at + 4]);
+        if bytes[at..].starts_with(&[0xff, 0xda]) && n_components < 4 && bytes[at + 5 + 2 * n_components] > 0
+        {
+            broken[at + 14..at + 40].fill(0x55);
+        }
+    }
+    let target = whole(&bytes, (30, 30), 3);
+    assert!(decoded(&broken, &target) == decoded(&bytes, &target));
+    let target = whole(&bytes, (200, 200), 3);
+    assert!(
+        try_decode(&mut Decoder::default(), &broken, &target)
+            != try_decode(&mut Decoder::default(), &bytes, &target)
+    );
 }
 
 #[test]
