@@ -180,12 +180,13 @@ impl Reporter {
                     self.stage = stage.into();
                     self.epoch_started = Instant::now();
                 }
-                let mut figures = self.figures(*rows, *rows_per_second, *loss, *done_bytes, *total_bytes);
-                if let Some(stall) = stall {
+                let stall = stall.map(|stall| {
                     let by = bottleneck.as_deref().filter(|what| *what != "model");
                     let by = by.map_or(String::new(), |what| format!(" by {what}"));
-                    figures += &format!(" · stall {:.0}%{by}", stall * 100.0);
-                }
+                    format!("stall {:.0}%{by}", stall * 100.0)
+                });
+                let left = self.time_left(*done_bytes, *total_bytes);
+                let figures = self.figures([left, stall], *rows, *rows_per_second, *loss);
                 self.progress(&name, *done_bytes, *total_bytes, &figures);
             }
             Event::Metric { name, value, .. } => self.metrics.push((name.clone(), *value)),
@@ -194,22 +195,25 @@ impl Reporter {
         }
     }
 
-    /// `memory 64 MB of 256 MB · 12 s left · 1.31 M rows/s · 3.8 M rows · loss 0.61`, what matters most first:
-    /// a narrow terminal cuts the end.
-    fn figures(&self, rows: u64, rate: f64, loss: Option<f64>, done: u64, total: Option<u64>) -> String {
+    /// `memory 64 MB of 256 MB · 12 s left · stall 0% · 1.31 M rows/s · 3.8 M rows · loss 0.61`, what matters most
+    /// first: a narrow terminal cuts the end.
+    fn figures(&self, first: [Option<String>; 2], rows: u64, rate: f64, loss: Option<f64>) -> String {
         let mut parts = vec![format!("memory {}", against(self.memory, Some(self.budget)))];
-        let elapsed = self.epoch_started.elapsed();
-        // A guess from the first moments would be wild.
-        if let Some(total) = total.filter(|total| done * 50 > *total || elapsed.as_secs() >= 3) {
-            let left = elapsed.as_secs_f64() * (total.saturating_sub(done)) as f64 / done.max(1) as f64;
-            parts.push(format!("{} left", duration(left)));
-        }
+        parts.extend(first.into_iter().flatten());
         if rows > 0 {
             parts.push(format!("{} rows/s", short(rate)));
             parts.push(format!("{} rows", short(rows as f64)));
         }
         parts.extend(loss.map(|loss| format!("loss {}", figure(loss))));
         parts.join(" · ")
+    }
+
+    /// A guess from the first moments would be wild.
+    fn time_left(&self, done: u64, total: Option<u64>) -> Option<String> {
+        let elapsed = self.epoch_started.elapsed().as_secs_f64();
+        let total = total.filter(|total| elapsed >= 0.5 && done * 50 > *total || elapsed >= 3.0)?;
+        let left = elapsed * (total.saturating_sub(done)) as f64 / done.max(1) as f64;
+        Some(format!("{} left", duration(left)))
     }
 
     fn progress(&mut self, name: &str, done: u64, total: Option<u64>, figures: &str) {
