@@ -249,6 +249,8 @@ fn a_damaged_pack_is_noticed_and_goes() {
             let mut source = folder.open_with("", &sized(16)).unwrap().training;
             match pack(&mut source, &folder.store()) {
                 Ok(PackedImages::Built) => {}
+                // What it says for people may say anything.
+                Ok(PackedImages::Found) if (file, damage) == ("manifest.json", "changed") => {}
                 // It is gone then, and the next run builds it.
                 Err(Error::PackDamaged { .. }) => {
                     assert_eq!(n_packs(&folder), 0, "{file} {damage}");
