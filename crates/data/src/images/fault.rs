@@ -31,6 +31,8 @@ pub(crate) enum PictureFault {
     NotPacked,
     #[error("there is no such file")]
     NotFound,
+    #[error("is no file")]
+    NoFile,
     #[error("cannot be read: {0}")]
     Unreadable(String),
 }

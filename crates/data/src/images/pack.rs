@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use tidegate_memory::Ledger;
+use tidegate_memory::{Grant, Ledger, Refused};
 
 use super::cells::{self, Extent, Filled};
 use super::fault::PictureFault;
@@ -105,11 +105,10 @@ impl Images {
         let holder = ledger.holder("feed");
         let slots = SLOTS * Extent::slot_bytes(BATCH as u64, self.row_bytes() as u64, 1);
         let mut grant = holder.try_grant(thread + slots)?;
+        let large = self.grow_for_large(&mut grant, ledger);
         let more = (1..threads.max(1))
             .take_while(|_| grant.try_grow(thread).is_ok())
             .count();
-        let large = self.large_bytes();
-        let large = if grant.try_grow(large).is_ok() { large } else { 0 };
         let room = Room::new(self.needs.usual, large);
         let (mut next, mut done, mut stopped, mut problem) = (0, 0, false, None);
         let steps = cells::Steps {
@@ -151,6 +150,25 @@ impl Images {
             Ok(pack) => Written::Done(pack),
             Err(problem) => Written::Not(problem),
         })
+    }
+}
+
+/// Of what the ledger has left, this part stays for what writing takes as it goes on.
+const SPARE: u64 = 16;
+
+impl Images {
+    /// Grows a grant by room for pictures that take more than usual; so much it became.
+    fn grow_for_large(&self, grant: &mut Grant, ledger: &Ledger) -> u64 {
+        let mut free = ledger.free();
+        loop {
+            let large = self.large_bytes(free - free / SPARE);
+            match grant.try_grow(large) {
+                Ok(()) => return large,
+                // Some of it is kept for others.
+                Err(Refused::Exhausted { free: less, .. }) if less < free => free = less,
+                Err(_) => return 0,
+            }
+        }
     }
 }
 

@@ -122,7 +122,9 @@ proptest! {
         let opened = crate::help::open(&folder.path(""), &options, &ledger).unwrap();
         let (seen, _) = try_feed(&opened.training, &FeedOptions { prefetch, ..shuffled() }, &ledger).unwrap();
         let n = crate::help::samples(&seen).len();
-        prop_assert!(n == 3 || (n == 4 && side == 17), "{} of a promise of {}", n, side);
+        // What is there is 16×16. It may do for less, and for a pixel more; the screen of a GIF may be larger than it.
+        let may_do = side <= 17 || (format == "gif" && side == 300);
+        prop_assert!(n == 3 || (n == 4 && may_do), "{} of a promise of {}", n, side);
         drop(opened);
         prop_assert_eq!(ledger.used(), 0);
     }
