@@ -60,11 +60,15 @@ pub(crate) struct Held {
 #[derive(Default)]
 struct Bad {
     samples: BTreeSet<u64>,
+    /// Those of them that only lack room.
+    too_large: BTreeSet<u64>,
     told: BadList,
 }
 
 /// The mark behind a sample that is one.
 const PRESENT: u8 = 1;
+/// The mark behind one whose file there was no room to decode: with more memory it may become one.
+pub(crate) const TOO_LARGE: u8 = 2;
 
 impl Images {
     pub(crate) fn new(
@@ -160,6 +164,12 @@ impl Images {
         }
     }
 
+    /// Whether a sample only lacked the room to be decoded.
+    pub(crate) fn is_too_large(&self, sample: u64) -> bool {
+        let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        bad.too_large.contains(&sample)
+    }
+
     fn is_known_bad(&self, sample: u64) -> bool {
         let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
         bad.samples.contains(&sample)
@@ -180,6 +190,9 @@ impl Images {
         let mut bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
         if bad.samples.insert(sample) {
             bad.told.add(sample, path, fault);
+        }
+        if matches!(fault, PictureFault::TooLarge { .. }) {
+            bad.too_large.insert(sample);
         }
         let (count, files) = (bad.told.count, self.n_samples());
         // Half of them may be lost; beyond that it is another set of images than the one that was meant.
