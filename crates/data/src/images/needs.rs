@@ -71,9 +71,9 @@ mod tests {
     fn room_is_what_the_largest_takes_that_fits() {
         const MB: u64 = 1 << 20;
         let mut needs = Needs::default();
-        [1, 3, 5, 7, 40, 60].map(|n| needs.add(n * MB));
+        [1, 3, 5, 7, 40, 60].into_iter().for_each(|n| needs.add(n * MB));
         let mut other = Needs::default();
-        [4, 50, 900].map(|n| other.add(n * MB));
+        [4, 50, 900].into_iter().for_each(|n| other.add(n * MB));
         needs.merge(&other);
         assert_eq!(needs.usual, 4 * MB);
         // Whatever fits has room, and nothing is taken that nobody needs.

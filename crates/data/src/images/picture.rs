@@ -72,6 +72,12 @@ impl Stored {
         either[0].max(either[1])
     }
 
+    /// What decoding the picture in a file takes.
+    pub(crate) fn needs_of(&self, path: &Path) -> Result<u64, PictureFault> {
+        let probe = Probe::read(&open(path)?, &mut Vec::new())?;
+        Ok(self.bytes_to_decode(&probe))
+    }
+
     fn decoding_bytes(&self, probe: &Probe, orientation: u8) -> u64 {
         let (_, frame) = self.frame((probe.width, probe.height), orientation);
         if let Some(header) = &probe.jpeg {
@@ -111,7 +117,7 @@ fn pixels_bytes(probe: &Probe) -> u64 {
         Format::WebP => whole + 6 * probe.pixels() + probe.file_bytes,
         Format::Gif => whole + 6 * probe.pixels(),
         // A strip may be all of it.
-        Format::Tiff => 3 * whole,
+        Format::Tiff => 3 * whole + probe.directory_bytes,
     }
 }
 

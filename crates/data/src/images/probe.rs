@@ -52,6 +52,8 @@ pub(crate) struct Probe {
     pub in_order: bool,
     /// Bytes of the file.
     pub file_bytes: u64,
+    /// What a directory takes that a decoder reads whatever it says.
+    pub directory_bytes: u64,
     pub jpeg: Option<jpeg::Header>,
 }
 
@@ -102,13 +104,11 @@ impl Probe {
                 0 => HEAD_BYTES,
                 _ => PIECE_BYTES,
             };
-            let is_all = (start + head.len()) as u64 >= file_bytes;
+            // There is no longer piece.
+            let is_stuck = head.len() == wanted || (start + head.len()) as u64 >= file_bytes;
             start += further;
-            if wanted == head.len() && further == 0
-                || is_all && further == 0
-                || start as u64 >= file_bytes
-                || looked_at > MOST_LOOKED_AT
-            {
+            let is_over = start as u64 >= file_bytes || looked_at > MOST_LOOKED_AT;
+            if is_over || (further == 0 && is_stuck) {
                 return Err(jpeg::Fault::Short.into());
             }
             read_piece(file, start as u64, wanted, file_bytes, head)?;
@@ -121,6 +121,7 @@ impl Probe {
             depth: 1,
             in_order: !header.progressive,
             file_bytes,
+            directory_bytes: 0,
             jpeg: Some(header),
         })
     }
@@ -155,6 +156,7 @@ fn plain(format: Format, width: u32, height: u32, channels: u8) -> Probe {
         depth: 1,
         in_order: false,
         file_bytes: 0,
+        directory_bytes: 0,
         jpeg: None,
     }
 }
@@ -242,6 +244,13 @@ const WIDTH: u16 = 256;
 const HEIGHT: u16 = 257;
 const BITS: u16 = 258;
 const SAMPLES: u16 = 277;
+/// Tags whose values the decoder reads, as many as their entries say: where pixels stand, and how they are told.
+const READ: [u16; 20] = [
+    256, 257, 258, 259, 262, 273, 274, 277, 278, 279, 284, 317, 322, 323, 324, 325, 338, 339, 347, 530,
+];
+/// What it takes for an entry, and for a value: once of any type, and once as a number.
+const ENTRY_BYTES: u64 = 64;
+const VALUE_BYTES: u64 = 48;
 
 /// The directory of a TIFF stands anywhere in the file.
 fn tiff(head: &[u8], file_bytes: u64, file: &File) -> Result<Probe, PictureFault> {
@@ -271,15 +280,17 @@ fn tiff(head: &[u8], file_bytes: u64, file: &File) -> Result<Probe, PictureFault
             true => two(entry, 8).map(u32::from),
             false => four(entry, 8),
         };
-        let (Some(tag), Some(value)) = (two(entry, 0), value) else {
+        let (Some(tag), Some(value), Some(count)) = (two(entry, 0), value, four(entry, 4)) else {
             continue;
         };
+        let n_read = if READ.contains(&tag) { u64::from(count) } else { 0 };
+        probe.directory_bytes += ENTRY_BYTES + VALUE_BYTES * n_read;
         match tag {
             WIDTH => probe.width = value,
             HEIGHT => probe.height = value,
             SAMPLES => probe.channels = value.clamp(1, 255) as u8,
             // Up to two values stand in the entry, more elsewhere; they are all the same.
-            BITS if four(entry, 4).is_some_and(|n| n <= 2) => probe.depth = (value.clamp(8, 64) / 8) as u8,
+            BITS if count <= 2 => probe.depth = (value.clamp(8, 64) / 8) as u8,
             BITS => {
                 let mut bits = [0; 2];
                 let at = four(entry, 8).ok_or(PictureFault::CutOff)?;

@@ -257,10 +257,15 @@ impl Drawing {
     /// Whose pixels are said to stand behind its end.
     pub(crate) fn tiff_without_strips(&self) -> Vec<u8> {
         const STRIPS: u16 = 273;
-        let mut bytes = self.tiff();
-        let entry = tiff_entries(&bytes).find(|(tag, _)| *tag == STRIPS).unwrap().1;
         // One strip stands in the entry itself, more in a list elsewhere.
-        bytes[entry + 8..entry + 12].copy_from_slice(&0x00ff_ffff_u32.to_le_bytes());
+        self.tiff_with(STRIPS, 8, &0x00ff_ffff_u32.to_le_bytes())
+    }
+
+    /// With other bytes at a place of an entry of its directory.
+    pub(crate) fn tiff_with(&self, tag: u16, at: usize, other: &[u8]) -> Vec<u8> {
+        let mut bytes = self.tiff();
+        let (_, entry) = tiff_entries(&bytes).find(|(found, _)| *found == tag).unwrap();
+        bytes[entry + at..entry + at + other.len()].copy_from_slice(other);
         bytes
     }
 
