@@ -94,7 +94,7 @@ impl ArraySource {
         }
     }
 
-    fn batch_size(&self, batch: usize) -> u64 {
+    pub(crate) fn batch_size(&self, batch: usize) -> u64 {
         (batch as u64).clamp(1, self.n_samples().max(1))
     }
 

@@ -258,7 +258,8 @@ fn write(
     let values = shape.len() + 1;
     let create = |options: &PackOptions| {
         // One of other rows would stand in the way; one of these may be in use.
-        if options.store.layout(options.key) != Some(Layout::Samples { values }) {
+        let layout = options.store.layout(options.key).ok().flatten();
+        if layout != Some(Layout::Samples { values }) {
             options.store.remove(options.key)?;
         }
         Ok::<_, Error>(SamplesWriter::create(options, values, &holder)?)

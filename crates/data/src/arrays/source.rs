@@ -289,7 +289,10 @@ impl ArraySource {
         take: impl FnMut(&ValueBatch<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         match self.images() {
-            Some(images) => images.feed_values(self, options, options.batch, factor, ledger, take),
+            Some(images) => {
+                let batch = self.batch_size(options.batch) as usize;
+                images.feed_values(self, options, batch, factor, ledger, take)
+            }
             None => Ok(()),
         }
     }

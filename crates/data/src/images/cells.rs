@@ -28,7 +28,7 @@ pub(crate) struct Steps<A, M, F, K> {
 
 /// A batch whose cells are filled.
 pub(crate) struct Filled<'a, T> {
-    pub samples: &'a [u64],
+    pub samples: &'a mut [u64],
     /// Which of the samples there are.
     pub present: &'a [bool],
     /// All cells, one behind the other.
@@ -84,6 +84,7 @@ where
             assigned: 0,
             ungiven: 0,
             taken: 0,
+            at_work: 0,
             over: false,
             failed: None,
         }),
@@ -104,12 +105,13 @@ where
         while let Some(turn) = ring.next_filled(meter)? {
             let place = (turn.taken % ring.rooms.len() as u64) as usize;
             // Taken out for as long as they are used, so that threads can go on with other batches meanwhile.
-            let slot = ring.lend(turn, place);
+            let mut slot = ring.lend(turn, place);
+            // SAFETY: the batch is filled: no thread touches its room before it is given back.
+            let values = unsafe { ring.rooms[place].read(slot.samples.len() * ring.cell) };
             let taken = take(Filled {
-                samples: &slot.samples,
+                samples: &mut slot.samples,
                 present: &slot.present,
-                // SAFETY: the batch is filled: no thread touches its room before it is given back.
-                values: unsafe { ring.rooms[place].read(slot.samples.len() * ring.cell) },
+                values,
             });
             let broken_off = taken?.is_break();
             ring.give_back(place, slot);
@@ -175,10 +177,12 @@ struct Turn<A> {
     assigned: u64,
     ungiven: usize,
     taken: u64,
+    /// Cells that threads are filling now.
+    at_work: usize,
     /// Nothing more is to be filled: it is the end, or somebody stopped.
     over: bool,
-    /// The batch that could not be filled, and why.
-    failed: Option<(u64, Error)>,
+    /// The first cell that could not be filled, by its batch and its place in it, and why.
+    failed: Option<((u64, usize), Error)>,
 }
 
 impl<A: FnMut(&mut Vec<u64>)> Turn<A> {
@@ -229,11 +233,16 @@ impl<T: Copy + Default, A: FnMut(&mut Vec<u64>)> Ring<T, A> {
                 continue;
             };
             let batch = turn.assigned - 1;
+            turn.at_work += 1;
             drop(turn);
             // SAFETY: this cell was given to this thread alone, and its batch is not taken before it is filled.
             let cell = unsafe { self.rooms[slot].write(place * self.cell, self.cell) };
             let filled = fill(worker, sample, cell);
             turn = lock(&self.turn);
+            turn.at_work -= 1;
+            if turn.failed.is_some() {
+                self.changed.notify_all();
+            }
             match filled {
                 Ok(present) => {
                     let slot = &mut turn.slots[slot];
@@ -245,9 +254,10 @@ impl<T: Copy + Default, A: FnMut(&mut Vec<u64>)> Ring<T, A> {
                 }
                 Err(error) => {
                     turn.over = true;
-                    // Of several, the first in the order of batches is told, behind the batches before it.
-                    if turn.failed.as_ref().is_none_or(|(other, _)| batch < *other) {
-                        turn.failed = Some((batch, error));
+                    // Of several, the first in the order of samples is told, behind the batches before it.
+                    let cell = (batch, place);
+                    if turn.failed.as_ref().is_none_or(|(other, _)| cell < *other) {
+                        turn.failed = Some((cell, error));
                     }
                     self.changed.notify_all();
                     return;
@@ -261,8 +271,10 @@ impl<T: Copy + Default, A: FnMut(&mut Vec<u64>)> Ring<T, A> {
         let mut turn = lock(&self.turn);
         loop {
             let n_slots = turn.slots.len() as u64;
-            let taken = turn.taken;
-            if let Some((_, error)) = turn.failed.take_if(|(batch, _)| *batch == taken) {
+            let (taken, at_work) = (turn.taken, turn.at_work);
+            // Cells are given out in order: one before it that fails, too, is among those being filled.
+            let is_told = |failed: &mut ((u64, usize), Error)| failed.0.0 == taken && at_work == 0;
+            if let Some((_, error)) = turn.failed.take_if(is_told) {
                 return Err(error);
             }
             if turn.taken < turn.assigned && turn.slots[(turn.taken % n_slots) as usize].left == 0 {

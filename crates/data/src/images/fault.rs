@@ -29,8 +29,12 @@ pub(crate) enum PictureFault {
     },
     #[error("could not be decoded when it was packed")]
     NotPacked,
+    #[error("there was no room to decode it when it was packed")]
+    TooLargeToPack,
     #[error("there is no such file")]
     NotFound,
+    #[error("is no file")]
+    NoFile,
     #[error("cannot be read: {0}")]
     Unreadable(String),
 }

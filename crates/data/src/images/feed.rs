@@ -108,15 +108,17 @@ impl Images {
         THREAD_BYTES + samples + Sampler::bytes_needed(self.form.width) + decoding
     }
 
-    pub(crate) fn large_bytes(&self) -> u64 {
-        match self.decodes() && self.needs.most > self.needs.usual {
-            true => self.needs.most,
+    /// Of so many bytes, what is of use to decode pictures that take more than usual.
+    pub(crate) fn large_bytes(&self, most: u64) -> u64 {
+        match self.decodes() {
+            true => self.needs.large_within(most),
             false => 0,
         }
     }
 
-    /// What a feed takes: one thread and one batch of values of so many bytes at least; more threads, room for large
-    /// pictures and more batches as far as the bytes to read ahead into go.
+    /// What a feed takes: one thread and one batch of values of so many bytes at least; room for large pictures, more
+    /// threads and more batches as far as the bytes to read ahead into go. Pictures come first: without threads it takes
+    /// longer, without room they are left out.
     pub(crate) fn feed_needs(
         &self,
         options: &FeedOptions,
@@ -126,15 +128,10 @@ impl Images {
     ) -> FeedNeeds {
         let thread = self.thread_bytes();
         let slot = Extent::slot_bytes(batch, self.sample_bytes() as u64, value);
-        let mut left = options.prefetch;
+        let large = self.large_bytes(options.prefetch);
+        let mut left = options.prefetch - large;
         let more_threads = (options.threads.max(1) as u64 - 1).min(left / thread.max(1));
         left -= more_threads * thread;
-        let large = if left >= self.large_bytes() {
-            self.large_bytes()
-        } else {
-            0
-        };
-        left -= large;
         // Which samples are of which class.
         let order = if self.balanced { 4 * self.n_samples() } else { 0 };
         let batches = self.n_samples().div_ceil(batch.max(1));
@@ -155,7 +152,7 @@ impl Images {
     pub(crate) fn good_prefetch(&self, batch: u64, threads: usize) -> u64 {
         let slot = Extent::slot_bytes(batch, self.sample_bytes() as u64, 1);
         (threads as u64).saturating_sub(1) * self.thread_bytes()
-            + self.large_bytes()
+            + self.large_bytes(u64::MAX)
             + (GOOD_SLOTS - 1) * slot
     }
 
@@ -238,7 +235,7 @@ impl Images {
     /// Writes single samples as the network sees them: at this moment of a training, or as they are judged by. `false` if a
     /// file is no image.
     pub(crate) fn show(&self, sample: u64, order: Order, ledger: &Ledger, into: &mut [u8]) -> Result<bool> {
-        let large = self.large_bytes().min(ledger.free() / 2);
+        let large = self.large_bytes(ledger.free() / 2);
         let _granted = ledger.holder("feed").try_grant(self.thread_bytes() + large)?;
         let room = Room::new(self.needs.usual, large);
         let mut worker = self.worker(&room);
@@ -274,7 +271,7 @@ impl Images {
         factor: f32,
         source: &ArraySource,
         ledger: &Ledger,
-        take: impl FnMut(Filled<'_, T>) -> Result<ControlFlow<()>, E>,
+        mut take: impl FnMut(Filled<'_, T>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let needs = |prefetch: u64| {
             let options = FeedOptions { prefetch, ..*options };
@@ -326,7 +323,14 @@ impl Images {
                 });
                 Ok(true)
             },
-            take,
+            take: |filled: Filled<'_, T>| {
+                // Who takes them knows samples, not turns.
+                filled
+                    .samples
+                    .iter_mut()
+                    .for_each(|turn| *turn = sample_of(*turn));
+                take(filled)
+            },
         };
         cells::run(extent, needs_now.threads as usize, &self.meter, steps)
     }

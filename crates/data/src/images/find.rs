@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tidegate_memory::Holder;
@@ -19,11 +20,13 @@ const ENDINGS: [&str; 11] = [
 ];
 /// Endings of tables that may list images.
 const TABLES: [&str; 6] = ["csv", "tsv", "jsonl", "ndjson", "parquet", "arrow"];
-/// Folders in folders are followed so far: beyond it they are a circle of links.
-const DEEPEST: usize = 24;
+/// Folders in folders are followed so far.
+const DEEPEST: usize = 64;
 
 /// Files that belong together, in order.
 pub(crate) struct Set {
+    /// The folder of the class folders.
+    pub path: PathBuf,
     pub list: List,
     /// The class of every folder.
     pub folders: Folders,
@@ -136,14 +139,13 @@ pub(crate) fn find(path: &Path, holder: &Holder) -> Result<Named> {
             test: part(Split::Test).map(set).transpose()?,
         })));
     }
-    let has_folders = inside
-        .folders
-        .iter()
-        .any(|folder| holds_images(&path.join(folder), 2));
-    if !has_folders {
-        let mut tables = inside.files.iter().filter(|name| has_ending(name, &TABLES));
-        if let (Some(table), None) = (tables.next(), tables.next()) {
-            return Ok(Named::Table(path.join(table)));
+    if let [table] = inside.files.as_slice() {
+        let table = path.join(table);
+        let folders = inside.folders.iter().map(|folder| path.join(folder));
+        let n_classes = folders.filter(|folder| holds_images(folder, 2)).take(2).count();
+        // All images may be in one folder, which is no class if a table says what they show.
+        if n_classes == 0 || (n_classes == 1 && lists_images(&table)) {
+            return Ok(Named::Table(table));
         }
     }
     Ok(Named::Folder(Box::new(Found {
@@ -157,7 +159,7 @@ pub(crate) fn find(path: &Path, holder: &Holder) -> Result<Named> {
 pub(crate) fn find_unlabelled(path: &Path, holder: &Holder) -> Result<List> {
     let mut list = List::new(holder)?;
     match is_folder(path)? {
-        true => collect(path, &mut list, DEEPEST)?,
+        true => collect(path, &mut list, &mut Vec::new())?,
         false => {
             let folder = list.add_folder(path.parent().unwrap_or(Path::new("")))?;
             list.push(folder, path.file_name().unwrap_or_default())?;
@@ -225,8 +227,24 @@ fn each(folder: &Path, mut take: impl FnMut(&OsStr, bool) -> Result<()>) -> Resu
     Ok(())
 }
 
-/// Adds all images of a folder and of those within it.
-fn collect(folder: &Path, list: &mut List, deeper: usize) -> Result<()> {
+/// A folder, whatever links lead to it: its device, and its number there.
+type Identity = (u64, u64);
+
+fn identity(folder: &Path) -> Result<Identity> {
+    let data = fs::metadata(folder).map_err(|source| Error::Unreadable {
+        path: folder.into(),
+        source,
+    })?;
+    Ok((data.dev(), data.ino()))
+}
+
+/// Adds all images of a folder and of those within it. `above` are the folders that this one is in: a link to one of them
+/// would lead round in a circle.
+fn collect(folder: &Path, list: &mut List, above: &mut Vec<Identity>) -> Result<()> {
+    let own = identity(folder)?;
+    if above.contains(&own) || above.len() > DEEPEST {
+        return Ok(());
+    }
     let (number, first) = (list.add_folder(folder)?, list.len());
     let mut folders: Vec<PathBuf> = Vec::new();
     each(folder, |name, is_folder| {
@@ -239,9 +257,11 @@ fn collect(folder: &Path, list: &mut List, deeper: usize) -> Result<()> {
     })?;
     list.sort_from(first)?;
     folders.sort();
-    for folder in folders.iter().filter(|_| deeper > 0) {
-        collect(folder, list, deeper - 1)?;
+    above.push(own);
+    for folder in &folders {
+        collect(folder, list, above)?;
     }
+    above.pop();
     Ok(())
 }
 
@@ -254,7 +274,7 @@ fn classes(path: &Path, holder: &Holder) -> Result<Set> {
     };
     for folder in read(path)?.folders {
         let (first, before) = (list.len(), list.n_folders());
-        collect(&path.join(&folder), &mut list, DEEPEST)?;
+        collect(&path.join(&folder), &mut list, &mut vec![identity(path)?])?;
         let class = found.classes.len() as u32;
         found.of.resize(list.n_folders(), class);
         if list.len() > first {
@@ -279,6 +299,7 @@ fn classes(path: &Path, holder: &Holder) -> Result<Set> {
         }
         .into()),
         _ => Ok(Set {
+            path: path.into(),
             list,
             folders: found,
             unlabelled: beside,

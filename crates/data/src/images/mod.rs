@@ -32,6 +32,7 @@ mod find;
 mod form;
 mod jpeg;
 mod list;
+mod needs;
 mod open;
 mod pack;
 mod picture;

@@ -9,13 +9,16 @@ use super::augment::Augment;
 use super::find::{Named, Set, find, find_unlabelled};
 use super::form::{ImageForm, Resize};
 use super::list::List;
+use super::needs::Needs;
 use super::picture::Stored;
+use super::probe::Probe;
 use super::problem::ImageProblem;
 use super::store::{BadFileRule, Images};
-use super::survey::{Looked, Needs, Survey, survey};
+use super::survey::{Look, Looked, Survey, survey};
 use super::table::{self, Asked};
 use crate::arrays::ArraySource;
 use crate::arrays::labels::{LabelOptions, Labelled, Labels, Values};
+use crate::target::Target;
 use crate::{Result, SourceOptions};
 
 /// Images of one size are taken as they are up to this side, and all others are made so large where nobody says
@@ -40,6 +43,20 @@ pub struct ImageOptions {
     pub labels: LabelOptions,
     pub reading: SourceOptions,
     pub threads: usize,
+}
+
+impl ImageOptions {
+    /// With the form of a training, to judge or to predict: nothing is augmented, and every image comes once.
+    fn of_form(self, form: ImageForm) -> ImageOptions {
+        ImageOptions {
+            size: Some((form.height, form.width)),
+            channels: Some(form.channels),
+            resize: form.resize,
+            augment: Augment::default(),
+            balanced: false,
+            ..self
+        }
+    }
 }
 
 /// Images with their labels, and what was found of them.
@@ -92,6 +109,7 @@ pub fn open(
             found.test,
         ),
     };
+    opening.check_balanced(&training.labelled.labels)?;
     let (unlabelled, incomplete) = (training.unlabelled, training.incomplete);
     let Some(training) = opening.look(training.list, Some(training.labelled), looked)? else {
         return Ok(None);
@@ -133,16 +151,11 @@ pub fn open_as(
     looked: &mut Looked<'_>,
 ) -> Result<Option<(ArraySource, Survey)>> {
     let options = ImageOptions {
-        size: Some((form.height, form.width)),
-        channels: Some(form.channels),
-        resize: form.resize,
-        augment: Augment::default(),
-        balanced: false,
         labels: LabelOptions {
             known: Some(known.clone()),
             ..LabelOptions::default()
         },
-        ..options.clone()
+        ..options.clone().of_form(form)
     };
     let opened = open(path, &options, ledger, looked)?;
     Ok(opened.map(|opened| (opened.training, opened.survey)))
@@ -156,6 +169,7 @@ pub fn open_unlabelled(
     ledger: &Ledger,
     looked: &mut Looked<'_>,
 ) -> Result<Option<(ArraySource, Survey)>> {
+    let options = &options.clone().of_form(form);
     let opening = Opening {
         path,
         options,
@@ -198,12 +212,26 @@ impl Opening<'_> {
     fn labelled(&self, set: Set, labels: &LabelOptions) -> Result<Labelling> {
         let of = set.folders.of;
         let folders = (0..set.list.len()).map(|file| of[set.list.folder_of(file) as usize]);
-        let labelled = Labelled::of_folders(set.folders.classes, folders, self.path, labels, self.ledger)?;
+        let labelled = Labelled::of_folders(set.folders.classes, folders, &set.path, labels, self.ledger)?;
         Ok(Labelling {
             list: set.list,
             labelled,
             unlabelled: set.unlabelled,
             incomplete: 0,
+        })
+    }
+
+    /// Classes can be balanced, and nothing else can.
+    fn check_balanced(&self, labels: &Labels) -> Result<(), ImageProblem> {
+        let predicted = match labels {
+            _ if !self.options.balanced => return Ok(()),
+            Labels::One(Target::Number { .. }) | Labels::Numbers { .. } => "numbers are",
+            Labels::One(_) => return Ok(()),
+            Labels::Flags { .. } => "several labels of each image are",
+        };
+        Err(ImageProblem::NoClasses {
+            path: self.path.into(),
+            predicted,
         })
     }
 
@@ -227,10 +255,13 @@ impl Opening<'_> {
             resize: self.options.resize,
         };
         let holder = self.ledger.holder("files");
-        let need = |probe: &super::probe::Probe| stored.bytes_to_decode(probe);
-        let Some((survey, needs, bad)) =
-            survey(&list, self.root(), self.options.threads, &holder, need, looked)?
-        else {
+        let look = Look {
+            root: self.root(),
+            threads: self.options.threads,
+            need: |probe: &Probe| stored.bytes_to_decode(probe),
+            room: self.ledger.budget(),
+        };
+        let Some((survey, needs, bad)) = survey(&list, &look, &holder, looked)? else {
             return Ok(None);
         };
         if let Some((first, fault)) = survey.bad.first.first() {

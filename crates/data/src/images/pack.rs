@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use tidegate_memory::Ledger;
+use tidegate_memory::{Grant, Ledger, Refused};
 
 use super::cells::{self, Extent, Filled};
 use super::fault::PictureFault;
 use super::picture::{Pictures, Room};
-use super::store::Images;
+use super::store::{Images, TOO_LARGE};
 use crate::pack::{PackKey, PackOptions, PackProblem, SamplesPack, SamplesWriter};
 use crate::{Error, Result};
 
@@ -51,8 +51,10 @@ impl Images {
         let holder = ledger.holder("pack");
         match SamplesPack::<u8>::open(&options.store, options.key, &holder) {
             Ok(Some(pack)) if pack.n_samples() == self.n_samples() && pack.values == self.row_bytes() => {
-                self.take_pack(pack, ledger)?;
-                return Ok(PackedImages::Found);
+                if self.take_pack(pack, ledger)? {
+                    return Ok(PackedImages::Found);
+                }
+                options.store.remove(options.key)?;
             }
             // Of other images, or torn: it goes.
             Ok(Some(_)) => {
@@ -75,22 +77,35 @@ impl Images {
         }
     }
 
-    /// Holds a pack against its checksums, and learns which images it lacks.
-    fn take_pack(&mut self, pack: SamplesPack<u8>, ledger: &Ledger) -> Result<()> {
+    /// Holds a pack against its checksums, and learns which images it lacks. `false` where it lacks some that there is room
+    /// for by now.
+    fn take_pack(&mut self, pack: SamplesPack<u8>, ledger: &Ledger) -> Result<bool> {
         let mut sample = 0;
         let mut lacking = Vec::new();
         pack.each(&ledger.holder("pack"), |row| {
-            if row.last() == Some(&0) {
-                lacking.push(sample);
+            match row.last() {
+                Some(&TOO_LARGE) => lacking.push((sample, PictureFault::TooLargeToPack)),
+                Some(0) => lacking.push((sample, PictureFault::NotPacked)),
+                _ => {}
             }
             sample += 1;
         })?;
-        for sample in lacking {
-            let path = self.list.path(sample as usize);
-            self.set_aside(sample, path, &PictureFault::NotPacked)?;
+        let room = self.large_bytes(spared(ledger.free())).max(self.needs.usual);
+        let has_room = |sample: u64| {
+            let needs = self.stored_form().needs_of(&self.list.path(sample as usize));
+            needs.is_ok_and(|needs| needs <= room)
+        };
+        let mut too_large = lacking
+            .iter()
+            .filter(|(_, fault)| *fault == PictureFault::TooLargeToPack);
+        if too_large.any(|(sample, _)| has_room(*sample)) {
+            return Ok(false);
+        }
+        for (sample, fault) in lacking {
+            self.set_aside(sample, self.list.path(sample as usize), &fault)?;
         }
         self.pack = Some(pack);
-        Ok(())
+        Ok(true)
     }
 
     fn write_pack(
@@ -105,11 +120,10 @@ impl Images {
         let holder = ledger.holder("feed");
         let slots = SLOTS * Extent::slot_bytes(BATCH as u64, self.row_bytes() as u64, 1);
         let mut grant = holder.try_grant(thread + slots)?;
+        let large = self.grow_for_large(&mut grant, ledger);
         let more = (1..threads.max(1))
             .take_while(|_| grant.try_grow(thread).is_ok())
             .count();
-        let large = self.large_bytes();
-        let large = if grant.try_grow(large).is_ok() { large } else { 0 };
         let room = Room::new(self.needs.usual, large);
         let (mut next, mut done, mut stopped, mut problem) = (0, 0, false, None);
         let steps = cells::Steps {
@@ -122,6 +136,9 @@ impl Images {
                 let present = self.fetch(sample, Some(pictures), row)?.is_some();
                 if !present {
                     row.fill(0);
+                }
+                if let (false, true, Some(mark)) = (present, self.is_too_large(sample), row.last_mut()) {
+                    *mark = TOO_LARGE;
                 }
                 Ok(true)
             },
@@ -151,6 +168,29 @@ impl Images {
             Ok(pack) => Written::Done(pack),
             Err(problem) => Written::Not(problem),
         })
+    }
+}
+
+/// Of what the ledger has left, this part stays for what writing takes as it goes on.
+const SPARE: u64 = 16;
+
+fn spared(free: u64) -> u64 {
+    free - free / SPARE
+}
+
+impl Images {
+    /// Grows a grant by room for pictures that take more than usual; so much it became.
+    fn grow_for_large(&self, grant: &mut Grant, ledger: &Ledger) -> u64 {
+        let mut free = ledger.free();
+        loop {
+            let large = self.large_bytes(spared(free));
+            match grant.try_grow(large) {
+                Ok(()) => return large,
+                // Some of it is kept for others.
+                Err(Refused::Exhausted { free: less, .. }) if less < free => free = less,
+                Err(_) => return 0,
+            }
+        }
     }
 }
 

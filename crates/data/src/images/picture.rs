@@ -22,6 +22,8 @@ use crate::meter::{Meter, Stage};
 
 /// What a decoder of another format than JPEG takes beside its pixels: windows, tables, a buffer of the file.
 const DECODER_BYTES: u64 = 640 << 10;
+/// What a chunk of a PNG beside its pixels may take of that.
+const CHUNK_BYTES: u64 = 256 << 10;
 /// Read at once where a file is not read as a whole.
 const BUFFER: usize = 64 << 10;
 
@@ -70,29 +72,22 @@ impl Stored {
         either[0].max(either[1])
     }
 
+    /// What decoding the picture in a file takes.
+    pub(crate) fn needs_of(&self, path: &Path) -> Result<u64, PictureFault> {
+        let probe = Probe::read(&open(path)?, &mut Vec::new())?;
+        Ok(self.bytes_to_decode(&probe))
+    }
+
     fn decoding_bytes(&self, probe: &Probe, orientation: u8) -> u64 {
         let (_, frame) = self.frame((probe.width, probe.height), orientation);
         if let Some(header) = &probe.jpeg {
             let target = self.target(&frame);
             return probe.file_bytes + header.bytes_to_decode(&target);
         }
-        let channels = usize::from(probe.channels.clamp(1, 4));
+        let channels = n_channels(probe);
         let resizing = geometry(probe, &frame, channels).bytes_needed();
         let drawn = (frame.width * frame.height * channels) as u64;
-        let pixel = (channels * usize::from(probe.depth)) as u64;
-        let row = u64::from(probe.width) * pixel;
-        let whole = row * u64::from(probe.height);
-        let pixels = match probe.format {
-            // Rows come one by one: two of them, and one as it is handed out.
-            Format::Png if probe.in_order => 4 * row,
-            Format::Png | Format::Bmp | Format::Jpeg => whole + 4 * row,
-            // Planes of brightness and colour beside, or what a frame shows.
-            Format::WebP => whole + 6 * probe.pixels() + probe.file_bytes,
-            Format::Gif => whole + 6 * probe.pixels(),
-            // A strip may be all of it.
-            Format::Tiff => 3 * whole,
-        };
-        pixels + resizing + drawn + DECODER_BYTES
+        pixels_bytes(probe) + resizing + drawn + DECODER_BYTES
     }
 
     fn target(&self, frame: &Frame) -> jpeg::Target {
@@ -102,6 +97,27 @@ impl Stored {
             height: frame.height,
             channels: self.channels,
         }
+    }
+}
+
+fn n_channels(probe: &Probe) -> usize {
+    usize::from(probe.channels.clamp(1, 4))
+}
+
+/// What the pixels of another picture than a JPEG take while it is decoded.
+fn pixels_bytes(probe: &Probe) -> u64 {
+    let pixel = (n_channels(probe) * usize::from(probe.depth)) as u64;
+    let row = u64::from(probe.width) * pixel;
+    let whole = row * u64::from(probe.height);
+    match probe.format {
+        // Rows come one by one: two of them, and one as it is handed out.
+        Format::Png if probe.in_order => 4 * row,
+        Format::Png | Format::Bmp | Format::Jpeg => whole + 4 * row,
+        // Planes of brightness and colour beside, or what a frame shows.
+        Format::WebP => whole + 6 * probe.pixels() + probe.file_bytes,
+        Format::Gif => whole + 6 * probe.pixels(),
+        // A strip may be all of it.
+        Format::Tiff => 3 * whole + probe.directory_bytes,
     }
 }
 
@@ -128,6 +144,9 @@ pub(crate) struct Pictures<'a> {
     pixels: Vec<u8>,
     drawn: Vec<u8>,
     unturned: Vec<u8>,
+    /// What the buffers hold at the most, and for which picture they were used last.
+    held: u64,
+    last: Option<(Probe, u64)>,
 }
 
 impl<'a> Pictures<'a> {
@@ -147,6 +166,8 @@ impl<'a> Pictures<'a> {
             pixels: Vec::new(),
             drawn: Vec::new(),
             unturned: Vec::new(),
+            held: 0,
+            last: None,
         }
     }
 
@@ -159,6 +180,7 @@ impl<'a> Pictures<'a> {
         })?;
         let (needs, room) = (self.stored.bytes_to_decode(&probe), self.room);
         if needs <= room.usual {
+            self.make_room(&probe, needs);
             return self.decode(file, &probe, into, meter);
         }
         let large = room.large.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,14 +227,43 @@ impl<'a> Pictures<'a> {
         }
     }
 
+    /// Gives buffers back where those of pictures before, and what this one needs beside, would be more than there is room
+    /// for.
+    fn make_room(&mut self, probe: &Probe, needs: u64) {
+        // The same buffers do for a picture like the last one; its file alone may be longer.
+        let alike = Probe {
+            file_bytes: 0,
+            ..probe.clone()
+        };
+        let more = match &self.last {
+            Some((last, needed)) if *last == alike => needs.saturating_sub(*needed),
+            _ => needs,
+        };
+        if self.held + more > self.room.usual {
+            self.release();
+            self.held = needs;
+        } else {
+            self.held += more;
+        }
+        let needed = match self.last.take() {
+            Some((last, needed)) if last == alike => needed.max(needs),
+            _ => needs,
+        };
+        self.last = Some((alike, needed));
+    }
+
     fn release(&mut self) {
-        self.head.shrink_to(HEAD_BYTES);
+        (self.held, self.last) = (0, None);
         (self.file, self.pixels, self.drawn) = (Vec::new(), Vec::new(), Vec::new());
         self.jpeg.release();
         self.resizer.release();
     }
 
     fn decode_jpeg(&mut self, header: &jpeg::Header, into: &mut [u8]) -> Result<(), PictureFault> {
+        // It may be another file by now than the one that there was room for.
+        if jpeg::header(&self.file)? != *header {
+            return Err(contradicts(Format::Jpeg));
+        }
         let stored = self.stored;
         let (size, frame) = stored.frame((header.width, header.height), header.orientation);
         let target = stored.target(&frame);
@@ -229,7 +280,10 @@ impl<'a> Pictures<'a> {
     }
 
     fn decode_other(&mut self, file: File, probe: &Probe, into: &mut [u8]) -> Result<(), PictureFault> {
-        let limits = self.stored.bytes_to_decode(probe);
+        let limits = match probe.format {
+            Format::Png => pixels_bytes(probe) + CHUNK_BYTES,
+            _ => pixels_bytes(probe) + DECODER_BYTES,
+        };
         let reader = BufReader::with_capacity(BUFFER, file);
         let broken = |error: ImageError| broken(probe.format, error);
         match probe.format {
@@ -314,6 +368,8 @@ impl<'a> Pictures<'a> {
         };
         let bytes = usize::try_from(limits).unwrap_or(usize::MAX);
         let mut decoder = png::Decoder::new_with_limits(reader, png::Limits { bytes });
+        decoder.set_ignore_text_chunk(true);
+        decoder.set_ignore_iccp_chunk(true);
         decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);
         let mut reader = decoder.read_info().map_err(broken)?;
         let info = reader.info();

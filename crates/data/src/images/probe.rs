@@ -7,10 +7,13 @@ use std::os::unix::fs::FileExt;
 use super::fault::PictureFault;
 use super::jpeg;
 
-/// Read first; enough for most headers.
-pub(crate) const HEAD_BYTES: usize = 4 << 10;
-/// A JPEG may have a picture of its own, profiles and notes before its header: so much is looked through.
-const MOST_HEAD_BYTES: usize = 4 << 20;
+/// Read at once; enough for most headers.
+const PIECE_BYTES: usize = 4 << 10;
+/// The longest piece that is read: a segment of a JPEG, and what may stand before it.
+pub(crate) const HEAD_BYTES: usize = 66 << 10;
+/// A JPEG may have a picture of its own, profiles and notes before its header. They are passed over; of what cannot be, so
+/// much is looked through.
+const MOST_LOOKED_AT: usize = 4 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Format {
@@ -36,7 +39,7 @@ impl Format {
 }
 
 /// What the header says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Probe {
     pub format: Format,
     pub width: u32,
@@ -49,6 +52,8 @@ pub(crate) struct Probe {
     pub in_order: bool,
     /// Bytes of the file.
     pub file_bytes: u64,
+    /// What a directory takes that a decoder reads whatever it says.
+    pub directory_bytes: u64,
     pub jpeg: Option<jpeg::Header>,
 }
 
@@ -67,23 +72,13 @@ impl Probe {
         if file_bytes == 0 {
             return Err(PictureFault::Empty);
         }
-        let mut wanted = HEAD_BYTES;
-        loop {
-            let n = wanted.min(usize::try_from(file_bytes).unwrap_or(usize::MAX));
-            head.resize(n, 0);
-            file.read_exact_at(head, 0).map_err(unreadable)?;
-            match Probe::of(head, file_bytes, file) {
-                Err(PictureFault::Jpeg(jpeg::Fault::Short)) if wanted < MOST_HEAD_BYTES && n == wanted => {
-                    wanted *= 8
-                }
-                probed => return probed.and_then(Probe::checked),
-            }
-        }
+        read_piece(file, 0, PIECE_BYTES, file_bytes, head)?;
+        Probe::of(head, file_bytes, file)?.checked()
     }
 
-    fn of(head: &[u8], file_bytes: u64, file: &File) -> Result<Probe, PictureFault> {
-        let mut probe = match head {
-            [0xff, 0xd8, ..] => return Probe::jpeg(head, file_bytes),
+    fn of(head: &mut Vec<u8>, file_bytes: u64, file: &File) -> Result<Probe, PictureFault> {
+        let mut probe = match head.as_slice() {
+            [0xff, 0xd8, ..] => return Probe::jpeg(head, file_bytes, file),
             [0x89, b'P', b'N', b'G', ..] => png(head),
             [b'G', b'I', b'F', b'8', ..] => gif(head),
             [b'B', b'M', ..] => bmp(head),
@@ -96,8 +91,28 @@ impl Probe {
         Ok(probe)
     }
 
-    fn jpeg(head: &[u8], file_bytes: u64) -> Result<Probe, PictureFault> {
-        let header = jpeg::header(head)?;
+    fn jpeg(head: &mut Vec<u8>, file_bytes: u64, file: &File) -> Result<Probe, PictureFault> {
+        let mut reading = jpeg::Reading::default();
+        let (mut start, mut looked_at) = (0, 0);
+        let header = loop {
+            let further = match reading.read_on(head, start)? {
+                jpeg::Step::Done(header) => break header,
+                jpeg::Step::On(further) => further,
+            };
+            looked_at += head.len();
+            let wanted = match further {
+                0 => HEAD_BYTES,
+                _ => PIECE_BYTES,
+            };
+            // There is no longer piece.
+            let is_stuck = head.len() == wanted || (start + head.len()) as u64 >= file_bytes;
+            start += further;
+            let is_over = start as u64 >= file_bytes || looked_at > MOST_LOOKED_AT;
+            if is_over || (further == 0 && is_stuck) {
+                return Err(jpeg::Fault::Short.into());
+            }
+            read_piece(file, start as u64, wanted, file_bytes, head)?;
+        };
         Ok(Probe {
             format: Format::Jpeg,
             width: header.width,
@@ -106,6 +121,7 @@ impl Probe {
             depth: 1,
             in_order: !header.progressive,
             file_bytes,
+            directory_bytes: 0,
             jpeg: Some(header),
         })
     }
@@ -118,6 +134,19 @@ impl Probe {
     }
 }
 
+/// Reads so many bytes of a file, or as many as it has there.
+fn read_piece(
+    file: &File,
+    start: u64,
+    wanted: usize,
+    file_bytes: u64,
+    head: &mut Vec<u8>,
+) -> Result<(), PictureFault> {
+    let n = usize::try_from(file_bytes - start).map_or(wanted, |there| there.min(wanted));
+    head.resize(n, 0);
+    file.read_exact_at(head, start).map_err(unreadable)
+}
+
 fn plain(format: Format, width: u32, height: u32, channels: u8) -> Probe {
     Probe {
         format,
@@ -127,6 +156,7 @@ fn plain(format: Format, width: u32, height: u32, channels: u8) -> Probe {
         depth: 1,
         in_order: false,
         file_bytes: 0,
+        directory_bytes: 0,
         jpeg: None,
     }
 }
@@ -214,6 +244,13 @@ const WIDTH: u16 = 256;
 const HEIGHT: u16 = 257;
 const BITS: u16 = 258;
 const SAMPLES: u16 = 277;
+/// Tags whose values the decoder reads, as many as their entries say: where pixels stand, and how they are told.
+const READ: [u16; 20] = [
+    256, 257, 258, 259, 262, 273, 274, 277, 278, 279, 284, 317, 322, 323, 324, 325, 338, 339, 347, 530,
+];
+/// What it takes for an entry, and for a value: once of any type, and once as a number.
+const ENTRY_BYTES: u64 = 64;
+const VALUE_BYTES: u64 = 48;
 
 /// The directory of a TIFF stands anywhere in the file.
 fn tiff(head: &[u8], file_bytes: u64, file: &File) -> Result<Probe, PictureFault> {
@@ -231,26 +268,29 @@ fn tiff(head: &[u8], file_bytes: u64, file: &File) -> Result<Probe, PictureFault
     let read = |at: u64, bytes: &mut [u8]| file.read_exact_at(bytes, at).map_err(|_| PictureFault::CutOff);
     let mut count = [0; 2];
     read(at, &mut count)?;
-    let n = usize::from(two(&count, 0).unwrap_or_default());
-    let mut entries = vec![0; n * 12];
-    read(at + 2, &mut entries)?;
+    let n = two(&count, 0).unwrap_or_default();
     let mut probe = plain(Format::Tiff, 0, 0, 1);
     probe.file_bytes = file_bytes;
-    for entry in entries.chunks_exact(12) {
+    for i in 0..u64::from(n) {
+        let mut entry = [0; 12];
+        read(at + 2 + 12 * i, &mut entry)?;
+        let entry = &entry[..];
         let short = two(entry, 2) == Some(3);
         let value = match short {
             true => two(entry, 8).map(u32::from),
             false => four(entry, 8),
         };
-        let (Some(tag), Some(value)) = (two(entry, 0), value) else {
+        let (Some(tag), Some(value), Some(count)) = (two(entry, 0), value, four(entry, 4)) else {
             continue;
         };
+        let n_read = if READ.contains(&tag) { u64::from(count) } else { 0 };
+        probe.directory_bytes += ENTRY_BYTES + VALUE_BYTES * n_read;
         match tag {
             WIDTH => probe.width = value,
             HEIGHT => probe.height = value,
             SAMPLES => probe.channels = value.clamp(1, 255) as u8,
             // Up to two values stand in the entry, more elsewhere; they are all the same.
-            BITS if four(entry, 4).is_some_and(|n| n <= 2) => probe.depth = (value.clamp(8, 64) / 8) as u8,
+            BITS if count <= 2 => probe.depth = (value.clamp(8, 64) / 8) as u8,
             BITS => {
                 let mut bits = [0; 2];
                 let at = four(entry, 8).ok_or(PictureFault::CutOff)?;

@@ -71,8 +71,8 @@ pub enum ImageProblem {
         labels: usize,
         expected: usize,
     },
-    #[error("there is only one class, {class:?}")]
-    OneClass { class: String },
+    #[error("{}: there are no classes to be balanced: {predicted} predicted", path.display())]
+    NoClasses { path: PathBuf, predicted: &'static str },
 }
 
 impl ImageProblem {
@@ -104,12 +104,13 @@ impl ImageProblem {
                 "mend the value, or say that it is one of several classes: --task multiclass".into()
             }
             ImageProblem::UnknownClass { .. } => "only classes that the training has can be judged by".into(),
-            ImageProblem::OneValue { .. } | ImageProblem::OneClass { .. } => {
+            ImageProblem::OneValue { .. } => {
                 "there is nothing to learn: give images of at least two kinds".into()
             }
             ImageProblem::TooManyClasses { .. } => "is it the right column? Numbers are predicted with --task regression".into(),
             ImageProblem::NotBinary { .. } => "leave --task out, or say --task multiclass".into(),
             ImageProblem::OtherLabels { .. } => "give labels as the training has".into(),
+            ImageProblem::NoClasses { .. } => "leave --balanced out".into(),
         };
         Some(hint)
     }
@@ -122,6 +123,7 @@ impl ImageProblem {
                 | ImageProblem::NoPaths { .. }
                 | ImageProblem::UnknownColumn { .. }
                 | ImageProblem::NoTarget { .. }
+                | ImageProblem::NoClasses { .. }
         )
     }
 }

@@ -11,9 +11,10 @@ use super::augment::Augment;
 use super::fault::PictureFault;
 use super::form::ImageForm;
 use super::list::List;
+use super::needs::Needs;
 use super::picture::Pictures;
 use super::problem::ImageProblem;
-use super::survey::{BadFiles, Needs};
+use super::survey::{BadFiles, BadList};
 use crate::Result;
 use crate::meter::{Meter, Stage};
 use crate::pack::SamplesPack;
@@ -59,11 +60,15 @@ pub(crate) struct Held {
 #[derive(Default)]
 struct Bad {
     samples: BTreeSet<u64>,
-    told: BadFiles,
+    /// Those of them that only lack room.
+    too_large: BTreeSet<u64>,
+    told: BadList,
 }
 
 /// The mark behind a sample that is one.
 const PRESENT: u8 = 1;
+/// The mark behind one whose file there was no room to decode: with more memory it may become one.
+pub(crate) const TOO_LARGE: u8 = 2;
 
 impl Images {
     pub(crate) fn new(
@@ -120,7 +125,7 @@ impl Images {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .told
-            .clone()
+            .files()
     }
 
     /// Brings a stored sample: where it stands, or in `row`; `None` if its file is no image.
@@ -159,6 +164,12 @@ impl Images {
         }
     }
 
+    /// Whether a sample only lacked the room to be decoded.
+    pub(crate) fn is_too_large(&self, sample: u64) -> bool {
+        let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        bad.too_large.contains(&sample)
+    }
+
     fn is_known_bad(&self, sample: u64) -> bool {
         let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
         bad.samples.contains(&sample)
@@ -178,12 +189,15 @@ impl Images {
         }
         let mut bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
         if bad.samples.insert(sample) {
-            bad.told.add(path, fault);
+            bad.told.add(sample, path, fault);
+        }
+        if matches!(fault, PictureFault::TooLarge { .. }) {
+            bad.too_large.insert(sample);
         }
         let (count, files) = (bad.told.count, self.n_samples());
         // Half of them may be lost; beyond that it is another set of images than the one that was meant.
         if count * 2 > files
-            && let Some((first, fault)) = bad.told.first.first()
+            && let Some((first, fault)) = bad.told.files().first.first()
         {
             return Err(ImageProblem::MostlyBad {
                 path: self.list.path(0).parent().unwrap_or(&self.list.path(0)).into(),

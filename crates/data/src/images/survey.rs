@@ -1,10 +1,10 @@
 //! A look at the header of every file before anything is decoded: what there is, what decoding will take, what is no image.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +15,7 @@ use twox_hash::XxHash3_64;
 
 use super::fault::PictureFault;
 use super::list::List;
+use super::needs::Needs;
 use super::probe::{HEAD_BYTES, Probe, unreadable};
 use crate::Result;
 use crate::sketch::hash::mix;
@@ -43,7 +44,7 @@ pub struct Survey {
     pub same_size: Option<(u32, u32)>,
     pub most_pixels: u64,
     pub bad: BadFiles,
-    /// Changes with the names, sizes and times of files.
+    /// Changes with the names, sizes, times and order of the images that can be used.
     pub(crate) fingerprint: u64,
     pub(crate) largest_file: u64,
 }
@@ -56,16 +57,37 @@ pub struct BadFiles {
     pub first: Vec<(PathBuf, String)>,
 }
 
-impl BadFiles {
-    pub(crate) fn add(&mut self, path: PathBuf, fault: &PictureFault) {
+/// Files that cannot be used, in the order of files, whichever thread met them first.
+#[derive(Debug, Default)]
+pub(crate) struct BadList {
+    pub count: u64,
+    first: BTreeMap<u64, (PathBuf, String)>,
+}
+
+impl BadList {
+    pub(crate) fn add(&mut self, file: u64, path: PathBuf, fault: &PictureFault) {
         self.count += 1;
-        self.first.push((path, fault.to_string()));
+        self.first.insert(file, (path, fault.to_string()));
+        self.trim();
     }
 
-    /// In the order of files, whichever thread met them first.
-    fn finish(&mut self) {
-        self.first.sort();
-        self.first.truncate(NAMED);
+    fn merge(&mut self, other: BadList) {
+        self.count += other.count;
+        self.first.extend(other.first);
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while self.first.len() > NAMED {
+            self.first.pop_last();
+        }
+    }
+
+    pub(crate) fn files(&self) -> BadFiles {
+        BadFiles {
+            count: self.count,
+            first: self.first.values().cloned().collect(),
+        }
     }
 }
 
@@ -75,8 +97,8 @@ struct Seen {
     survey: Survey,
     sizes: Sizes,
     bad: Vec<usize>,
-    /// What decoding the largest takes; those beyond a bound are counted apart.
-    probes: Needs,
+    told: BadList,
+    needs: Needs,
 }
 
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -97,57 +119,29 @@ impl Sizes {
     }
 }
 
-/// What decoding takes, of the usual images and of the largest.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Needs {
-    /// Of images that take no more than [`USUAL_BYTES`], the most.
-    pub usual: u64,
-    /// Of all, the most.
-    pub most: u64,
-}
-
-/// Images that take no more than this are decoded on all threads at once; larger ones one after another.
-pub(crate) const USUAL_BYTES: u64 = 4 << 20;
-
-impl Needs {
-    fn add(&mut self, bytes: u64) {
-        if bytes <= USUAL_BYTES {
-            self.usual = self.usual.max(bytes);
-        }
-        self.most = self.most.max(bytes);
-    }
-
-    /// The size that was counted for may not be the one that is chosen.
-    pub(crate) fn with_some_more(self) -> Needs {
-        Needs {
-            usual: self.usual + self.usual / 8,
-            most: self.most + self.most / 8,
-        }
-    }
-
-    fn with(self, other: Needs) -> Needs {
-        Needs {
-            usual: self.usual.max(other.usual),
-            most: self.most.max(other.most),
-        }
-    }
-}
-
 /// Says how many files were looked at, of how many; may break off.
 pub type Looked<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
-/// Looks at every file of the list. `need` tells what decoding takes. Returns what there is, what it takes, and which files
-/// are no images; `None` when `looked` ends it.
-pub(crate) fn survey(
+/// What a look at all files asks.
+pub(crate) struct Look<'a, N> {
+    /// Names of files are told apart by what is behind this.
+    pub root: &'a Path,
+    pub threads: usize,
+    /// What decoding a picture takes, and the most that it may: no feed could have more.
+    pub need: N,
+    pub room: u64,
+}
+
+/// Looks at every file of the list. Returns what there is, what it takes, and which files are no images that can be used;
+/// `None` when `looked` ends it.
+pub(crate) fn survey<N: Fn(&Probe) -> u64 + Sync>(
     list: &List,
-    root: &Path,
-    threads: usize,
+    look: &Look<'_, N>,
     holder: &Holder,
-    need: impl Fn(&Probe) -> u64 + Sync,
     looked: &mut Looked<'_>,
 ) -> Result<Option<(Survey, Needs, Vec<usize>)>> {
     let n_files = list.len();
-    let threads = threads.clamp(1, n_files.div_ceil(STRIDE).max(1));
+    let threads = look.threads.clamp(1, n_files.div_ceil(STRIDE).max(1));
     let _granted = holder.try_grant(THREAD_BYTES * threads as u64)?;
     let (next, done, at_work) = (
         AtomicUsize::new(0),
@@ -169,23 +163,25 @@ pub(crate) fn survey(
                     }
                     let last = (first + STRIDE).min(n_files);
                     for file in first..last {
-                        seen.look(list.path(file), root, file, &mut head, &need);
-                        // A long header is rare; its room is not kept.
-                        head.truncate(HEAD_BYTES);
-                        head.shrink_to(HEAD_BYTES);
+                        seen.look(list.path(file), file, &mut head, look);
                     }
                     done.fetch_add(last - first, Ordering::Relaxed);
                 }
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                 all.merge(seen);
-                at_work.fetch_sub(1, Ordering::Relaxed);
+                at_work.fetch_sub(1, Ordering::Release);
                 caller.unpark();
             });
         }
-        while at_work.load(Ordering::Relaxed) > 0 && !stopped.load(Ordering::Relaxed) {
-            std::thread::park_timeout(TOLD_EVERY);
+        // At the beginning and at the end, however short it takes: who waits may always end it.
+        loop {
+            let is_over = at_work.load(Ordering::Acquire) == 0;
             let flow = looked(done.load(Ordering::Relaxed) as u64, n_files as u64);
             stopped.store(flow.is_break(), Ordering::Relaxed);
+            if is_over || flow.is_break() {
+                break;
+            }
+            std::thread::park_timeout(TOLD_EVERY);
         }
     });
     let seen = all.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -193,57 +189,65 @@ pub(crate) fn survey(
         return Ok(None);
     }
     let mut survey = seen.survey;
-    survey.bad.finish();
+    survey.bad = seen.told.files();
     survey.same_size = match seen.sizes {
         Sizes::One(width, height) => Some((width, height)),
         Sizes::None | Sizes::Several => None,
     };
     let mut bad = seen.bad;
     bad.sort_unstable();
-    Ok(Some((survey, seen.probes, bad)))
+    Ok(Some((survey, seen.needs, bad)))
 }
 
 impl Seen {
-    fn look(
+    fn look<N: Fn(&Probe) -> u64>(
         &mut self,
         path: PathBuf,
-        root: &Path,
         file: usize,
         head: &mut Vec<u8>,
-        need: &impl Fn(&Probe) -> u64,
+        look: &Look<'_, N>,
     ) {
         let survey = &mut self.survey;
         survey.files += 1;
         let probed = open(&path).and_then(|opened| {
             let data = opened.metadata().map_err(unreadable)?;
-            let size = data.len();
-            let name = path.strip_prefix(root).unwrap_or(&path);
-            let mut mark = XxHash3_64::oneshot(name.as_os_str().as_encoded_bytes());
-            for value in [
-                size,
-                data.mtime().cast_unsigned(),
-                data.mtime_nsec().cast_unsigned(),
-            ] {
-                mark = mix(mark ^ value);
+            survey.bytes += data.len();
+            let probe = Probe::read(&opened, head)?;
+            let needs = (look.need)(&probe);
+            match needs <= look.room {
+                true => Ok((data, probe, needs)),
+                false => Err(PictureFault::TooLarge {
+                    width: probe.width,
+                    height: probe.height,
+                    needs,
+                    room: look.room,
+                }),
             }
-            // A sum does not depend on which thread saw a file.
-            survey.fingerprint = survey.fingerprint.wrapping_add(mark);
-            survey.bytes += size;
-            Probe::read(&opened, head)
         });
         match probed {
-            Ok(probe) => {
+            Ok((data, probe, needs)) => {
+                let name = path.strip_prefix(look.root).unwrap_or(&path);
+                let mut mark = XxHash3_64::oneshot(name.as_os_str().as_encoded_bytes());
+                for value in [
+                    data.len(),
+                    data.mtime().cast_unsigned(),
+                    data.mtime_nsec().cast_unsigned(),
+                    file as u64,
+                ] {
+                    mark = mix(mark ^ value);
+                }
+                // A sum does not depend on which thread saw a file.
+                survey.fingerprint = survey.fingerprint.wrapping_add(mark);
                 *survey.formats.entry(probe.format.name()).or_default() += 1;
                 survey.gray += u64::from(probe.is_gray());
                 survey.colour += u64::from(!probe.is_gray());
                 survey.most_pixels = survey.most_pixels.max(probe.pixels());
                 survey.largest_file = survey.largest_file.max(probe.file_bytes);
                 self.sizes = self.sizes.with(Sizes::One(probe.width, probe.height));
-                self.probes.add(need(&probe));
+                self.needs.add(needs);
             }
             Err(fault) => {
-                survey.bad.add(path, &fault);
-                survey.bad.finish();
+                self.told.add(file as u64, path, &fault);
                 self.bad.push(file);
             }
         }
@@ -260,19 +264,28 @@ impl Seen {
         survey.colour += its.colour;
         survey.most_pixels = survey.most_pixels.max(its.most_pixels);
         survey.largest_file = survey.largest_file.max(its.largest_file);
-        survey.bad.count += its.bad.count;
-        survey.bad.first.extend(its.bad.first);
         survey.fingerprint = survey.fingerprint.wrapping_add(its.fingerprint);
         self.sizes = self.sizes.with(other.sizes);
         self.bad.extend(other.bad);
-        self.probes = self.probes.with(other.probes);
+        self.told.merge(other.told);
+        self.needs.merge(&other.needs);
     }
 }
 
-/// Opens a file of an image.
+/// Opens a file of an image. What is no plain file, such as a pipe that nobody writes to, is not waited for.
 pub(crate) fn open(path: &Path) -> Result<File, PictureFault> {
-    File::open(path).map_err(|source| match source.kind() {
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path);
+    let file = opened.map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => PictureFault::NotFound,
+        // A socket cannot be opened.
+        _ if source.raw_os_error() == Some(libc::ENXIO) => PictureFault::NoFile,
         _ => unreadable(source),
-    })
+    })?;
+    match file.metadata().map_err(unreadable)?.is_file() {
+        true => Ok(file),
+        false => Err(PictureFault::NoFile),
+    }
 }

@@ -127,8 +127,11 @@ impl<T: Value> SamplesPack<T> {
         key: PackKey,
         holder: &Holder,
     ) -> Result<Option<SamplesPack<T>>, PackProblem> {
-        let Some(values) = store.layout(key).and_then(T::values_of) else {
+        let Some(layout) = store.layout(key)? else {
             return Ok(None);
+        };
+        let Some(values) = T::values_of(layout) else {
+            return Err(store.damaged(key, format!("it holds {layout}")));
         };
         let file = store.open(key, T::layout(values), holder)?;
         Ok(file.map(|file| SamplesPack {

@@ -191,28 +191,19 @@ impl PackStore {
         layout: Layout,
         holder: &Holder,
     ) -> Result<Option<PackFile>, PackProblem> {
-        let folder = self.folder(key);
-        let unreadable = |path: PathBuf, source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                self.damaged(key, format!("{}: {source}", path.display()))
-            }
-            _ => PackProblem::Unreadable { path, source },
-        };
-        if !folder.exists() {
+        let Some(manifest) = self.manifest(key)? else {
             return Ok(None);
-        }
-        let path = folder.join(MANIFEST);
-        let manifest = Manifest::read(&path).map_err(|source| unreadable(path, source))?;
+        };
         if (manifest.format, manifest.layout) != (FORMAT, layout) {
             let what = format!("it holds {}, version {}", manifest.layout, manifest.format);
             return Err(self.damaged(key, what));
         }
         let mut grant = holder.try_grant(0)?;
-        let path = folder.join(INDEX);
+        let path = self.folder(key).join(INDEX);
         let entries = match read_index(&path, &manifest, &mut grant) {
             Ok(entries) => entries,
             Err(NoIndex::Damaged) => return Err(self.damaged(key, "its index is not whole".into())),
-            Err(NoIndex::Unreadable(source)) => return Err(unreadable(path, source)),
+            Err(NoIndex::Unreadable(source)) => return Err(self.unreadable(key, path, source)),
             Err(NoIndex::Refused(refused)) => return Err(refused.into()),
         };
         let pack = PackFile::new(self, key, manifest, entries, grant)?;
@@ -220,10 +211,30 @@ impl PackStore {
         Ok(Some(pack))
     }
 
-    /// What a pack holds; `None` if there is none that can be read.
-    pub(crate) fn layout(&self, key: PackKey) -> Option<Layout> {
-        let manifest = Manifest::read(&self.folder(key).join(MANIFEST)).ok()?;
-        Some(manifest.layout)
+    /// What a pack holds; `None` if there is none. A torn one is dropped, and the problem says so.
+    pub(crate) fn layout(&self, key: PackKey) -> Result<Option<Layout>, PackProblem> {
+        Ok(self.manifest(key)?.map(|manifest| manifest.layout))
+    }
+
+    fn manifest(&self, key: PackKey) -> Result<Option<Manifest>, PackProblem> {
+        let folder = self.folder(key);
+        if !folder.exists() {
+            return Ok(None);
+        }
+        let path = folder.join(MANIFEST);
+        match Manifest::read(&path) {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(source) => Err(self.unreadable(key, path, source)),
+        }
+    }
+
+    fn unreadable(&self, key: PackKey, path: PathBuf, source: io::Error) -> PackProblem {
+        match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                self.damaged(key, format!("{}: {source}", path.display()))
+            }
+            _ => PackProblem::Unreadable { path, source },
+        }
     }
 
     /// Drops a pack that is not what it should be.

@@ -78,6 +78,26 @@ fn a_decoder_that_met_a_broken_picture_decodes_the_next_one() {
     assert!(samples(&folder) == samples(&alone));
 }
 
+/// A directory that says of a value that there are millions of it, which a decoder makes room for before it reads them.
+#[test]
+fn a_long_directory_is_counted() {
+    let drawing = Drawing::quarters(20, 20);
+    for (count, is_good) in [(1, true), (5_000_000, false), (u32::MAX, false)] {
+        let bytes = drawing.tiff_with(COMPRESSION, 4, &count.to_le_bytes());
+        let folder = Folder::new(&[("a/1.tif", bytes), ("b/1.png", drawing.png())]);
+        let ledger = Ledger::new(24 << 20);
+        let opened = crate::help::open(&folder.path(""), &sized(8), &ledger).unwrap();
+        let bad = &opened.survey.bad;
+        assert_eq!(bad.count, u64::from(!is_good), "{bad:?}");
+        assert!(
+            is_good || bad.first[0].1.contains("and there is room for 25.2 MB"),
+            "{bad:?}"
+        );
+    }
+}
+
+const COMPRESSION: u16 = 259;
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
@@ -122,7 +142,9 @@ proptest! {
         let opened = crate::help::open(&folder.path(""), &options, &ledger).unwrap();
         let (seen, _) = try_feed(&opened.training, &FeedOptions { prefetch, ..shuffled() }, &ledger).unwrap();
         let n = crate::help::samples(&seen).len();
-        prop_assert!(n == 3 || (n == 4 && side == 17), "{} of a promise of {}", n, side);
+        // What is there is 16×16. It may do for less, and for a pixel more; the screen of a GIF may be larger than it.
+        let may_do = side <= 17 || (format == "gif" && side == 300);
+        prop_assert!(n == 3 || (n == 4 && may_do), "{} of a promise of {}", n, side);
         drop(opened);
         prop_assert_eq!(ledger.used(), 0);
     }

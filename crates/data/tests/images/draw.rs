@@ -254,6 +254,21 @@ impl Drawing {
         })
     }
 
+    /// Whose pixels are said to stand behind its end.
+    pub(crate) fn tiff_without_strips(&self) -> Vec<u8> {
+        const STRIPS: u16 = 273;
+        // One strip stands in the entry itself, more in a list elsewhere.
+        self.tiff_with(STRIPS, 8, &0x00ff_ffff_u32.to_le_bytes())
+    }
+
+    /// With other bytes at a place of an entry of its directory.
+    pub(crate) fn tiff_with(&self, tag: u16, at: usize, other: &[u8]) -> Vec<u8> {
+        let mut bytes = self.tiff();
+        let (_, entry) = tiff_entries(&bytes).find(|(found, _)| *found == tag).unwrap();
+        bytes[entry + at..entry + at + other.len()].copy_from_slice(other);
+        bytes
+    }
+
     /// With two bytes for each value.
     pub(crate) fn deep_tiff(&self) -> Vec<u8> {
         let pixels = self.deep(u16::to_ne_bytes);
@@ -327,6 +342,15 @@ pub(crate) fn flat_jpeg(width: u16, height: u16) -> Vec<u8> {
     bytes
 }
 
+/// The entries of the directory of a TIFF: what each tells, and where it stands.
+fn tiff_entries(bytes: &[u8]) -> impl Iterator<Item = (u16, usize)> {
+    let at = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    let n = usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
+    (0..n)
+        .map(move |i| at + 2 + 12 * i)
+        .map(|entry| (u16::from_le_bytes([bytes[entry], bytes[entry + 1]]), entry))
+}
+
 /// The header of a picture of this size and format, with nothing behind it.
 pub(crate) fn promise(format: &str, side: u32) -> Vec<u8> {
     let small = Drawing::quarters(16, 16);
@@ -358,13 +382,13 @@ pub(crate) fn promise(format: &str, side: u32) -> Vec<u8> {
             put(&mut bytes, 6, &[side, side].concat());
         }
         "tif" => {
-            let at = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
-            let n = usize::from(u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()));
-            for entry in (0..n).map(|i| at + 2 + 12 * i) {
-                if matches!(u16::from_le_bytes([bytes[entry], bytes[entry + 1]]), 256 | 257) {
-                    put(&mut bytes, entry + 2, &[4, 0]);
-                    put(&mut bytes, entry + 8, &side.to_le_bytes());
-                }
+            let sides: Vec<usize> = tiff_entries(&bytes)
+                .filter(|(tag, _)| matches!(tag, 256 | 257))
+                .map(|(_, entry)| entry)
+                .collect();
+            for entry in sides {
+                put(&mut bytes, entry + 2, &[4, 0]);
+                put(&mut bytes, entry + 8, &side.to_le_bytes());
             }
         }
         _ => {

@@ -47,7 +47,7 @@ fn jpeg() {
 
 #[test]
 fn png() {
-    for (width, height) in [(64, 48), (61, 47), (3, 90)] {
+    for (width, height) in [(64, 48), (61, 47), (6, 90)] {
         let drawing = Drawing::quarters(width, height);
         let gray = drawing.gray();
         let with_alpha = |alpha: u8| gray.iter().flat_map(|gray| [*gray, alpha]).collect::<Vec<u8>>();
@@ -83,7 +83,8 @@ fn png() {
     let row = [[0xff; 4], [0; 4]].concat();
     let bytes = halves.png_of(ColorType::Grayscale, BitDepth::One, &row.repeat(10));
     let sample = decode("1.png", &bytes, form(4, 4, 1, Resize::Stretch)).unwrap();
-    assert_eq!(sample, [255, 255, 0, 0].repeat(4));
+    // Each of the four is the mean of 32 columns, those in its middle counting most: an eighth is from the other half.
+    assert_eq!(sample, [255, 223, 32, 0].repeat(4));
 }
 
 #[test]
@@ -168,16 +169,26 @@ fn what_stands_before_a_picture_may_be_long() {
             }
         })
     };
-    for n in [1, 8, 40] {
+    for n in [1, 8, 40, 80] {
         check(&format!("{n}.jpg"), &noted(n), 6.0);
     }
-    // No more than 4 MB of it is looked through.
-    let fault = decode("1.jpg", &noted(80), form(8, 8, 3, Resize::Stretch)).unwrap_err();
+    // What no segment tells the length of is looked through, up to 4 MB.
+    let plain = drawing.jpeg();
+    let padded = |n: usize| [&plain[..2], &vec![0; n], &plain[2..]].concat();
+    check("padded.jpg", &padded(3 << 20), 6.0);
+    let fault = decode("1.jpg", &padded(5 << 20), form(8, 8, 3, Resize::Stretch)).unwrap_err();
     assert!(fault.contains("ends within its header"), "{fault}");
     // Texts and profiles of a PNG are passed over.
     let whole = drawing.png();
-    for name in [b"tEXt", b"iTXt", b"zTXt", b"iCCP", b"eXIf"] {
-        let body = [&b"note\0"[..], &vec![b'x'; 3 << 20]].concat();
+    for (name, n) in [
+        (b"tEXt", 3 << 20),
+        (b"iTXt", 3 << 20),
+        (b"zTXt", 3 << 20),
+        (b"iCCP", 3 << 20),
+        // What a camera tells is as long as a segment of a JPEG at the most.
+        (b"eXIf", 65_000),
+    ] {
+        let body = [&b"note\0"[..], &vec![b'x'; n]].concat();
         let noted = [&whole[..33], &png_chunk(name, &body), &whole[33..]].concat();
         check(&format!("{}.png", name.escape_ascii()), &noted, 1.0);
     }

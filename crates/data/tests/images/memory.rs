@@ -72,7 +72,12 @@ fn work(folder: &Path, budget: u64) -> Vec<String> {
     let ledger = Ledger::new(budget);
     let before = ALLOCATED.live();
     let opened = open(folder, &options(), &ledger).unwrap();
-    assert_eq!(opened.survey.bad.count, 0, "{:?}", opened.survey.bad);
+    // Pictures in passes hold all of their coefficients: 144 MB are more than the whole budget.
+    let [(path, fault)] = &opened.survey.bad.first[..] else {
+        panic!("{:?}", opened.survey.bad)
+    };
+    assert!(path.ends_with("a/passes.jpg"), "{path:?}");
+    assert!(fault.starts_with("6000×4000 pixels take "), "{fault}");
     let mut source = opened.training;
     let n = source.n_samples();
     let feed = FeedOptions {

@@ -1,6 +1,7 @@
 //! Pictures of any size and proportion become samples of one.
 
 use proptest::prelude::*;
+use tidegate_data::arrays::FeedOptions;
 use tidegate_data::images::{Augment, ImageOptions, Resize};
 
 use crate::draw::{Drawing, QUARTERS};
@@ -9,6 +10,12 @@ use crate::help::{Folder, check_quarters, decode, feed, form, in_place, quarters
 /// Four stripes beside each other, a quarter of the width each.
 fn stripes(width: usize, height: usize) -> Drawing {
     Drawing::new(width, height, |x, _| QUARTERS[4 * x / width])
+}
+
+/// The colour in the middle, where a picture of one row or column stands, too.
+fn in_the_middle(sample: &[u8], side: usize) -> [u8; 3] {
+    let start = (side - 1) / 2 * (side + 1) * 3;
+    sample[start..start + 3].try_into().unwrap()
 }
 
 /// The colour in the middle row, so far across.
@@ -83,7 +90,7 @@ fn the_smallest_and_the_thinnest() {
                     .for_each(|pixel| near(pixel.try_into().unwrap(), colour));
             }
             let fitted = decode("1.png", &bytes, form(40, 40, 3, Resize::Fit)).unwrap();
-            near(at(&fitted, 40, 0.5), colour);
+            near(in_the_middle(&fitted, 40), colour);
         }
     }
 }
@@ -153,7 +160,8 @@ proptest! {
         let options = ImageOptions { size, channels, resize, ..sized(1) };
         let opened = folder.open_with("", &options).unwrap();
         let source = &opened.training;
-        prop_assert_eq!(samples(&feed(source, &in_place())).len(), sizes.len());
+        let with_room = FeedOptions { prefetch: source.good_prefetch(8, 1), ..in_place() };
+        prop_assert_eq!(samples(&feed(source, &with_room)).len(), sizes.len());
         prop_assert_eq!(source.bad_files().count, 0, "{:?}", source.bad_files());
         if resize == Resize::Stretch && opened.form.height.min(opened.form.width) > 32 {
             let large = sizes.iter().position(|(width, height)| *width.min(height) > 32);

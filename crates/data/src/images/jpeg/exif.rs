@@ -3,9 +3,16 @@
 const ORIENTATION: u16 = 0x0112;
 const SHORT: u16 = 3;
 
+const NAME: &[u8; 6] = b"Exif\0\0";
+
+/// Whether the beginning of an APP1 segment says that it tells something else.
+pub(super) fn is_other(beginning: &[u8]) -> bool {
+    beginning.len() >= NAME.len() && !beginning.starts_with(NAME)
+}
+
 /// The orientation that an APP1 segment tells, 1 to 8; `None` where it tells none, or what it tells is broken.
 pub(super) fn orientation(body: &[u8]) -> Option<u8> {
-    let tiff = Tiff::new(body.strip_prefix(b"Exif\0\0")?)?;
+    let tiff = Tiff::new(body.strip_prefix(NAME)?)?;
     let directory = tiff.long(4)? as usize;
     let n_entries = usize::from(tiff.short(directory)?);
     for index in 0..n_entries {

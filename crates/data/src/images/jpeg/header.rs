@@ -48,12 +48,51 @@ pub(crate) enum Colour {
     },
 }
 
-/// Reads the header from the beginning of a file: 64 KB are enough for most. [`Fault::Short`] where they are not.
+/// Reads the header from the beginning of a file. [`Fault::Short`] where there is not all of it.
 pub(crate) fn header(bytes: &[u8]) -> Result<Header, Fault> {
-    let mut segments = Segments::new(bytes)?;
-    let mut told = Told::default();
-    loop {
-        let segment = segments.next()?;
+    match Reading::default().read_on(bytes, 0)? {
+        Step::Done(header) => Ok(header),
+        Step::On(_) => Err(Fault::Short),
+    }
+}
+
+/// A header that is read piece by piece: notes, profiles and small pictures that stand before it are passed over.
+#[derive(Default)]
+pub(crate) struct Reading {
+    told: Told,
+}
+
+pub(crate) enum Step {
+    Done(Header),
+    /// To be read on so many bytes behind the beginning of the piece; 0 where a longer piece is needed.
+    On(usize),
+}
+
+impl Reading {
+    /// Reads on in a piece that begins at `start`, the first or where the last one said.
+    pub(crate) fn read_on(&mut self, piece: &[u8], start: usize) -> Result<Step, Fault> {
+        let mut segments = match start {
+            0 => Segments::new(piece)?,
+            _ => Segments { bytes: piece, at: 0 },
+        };
+        loop {
+            let before = segments.at;
+            let told = match segments.next() {
+                Ok(segment) => self.segment(&segment),
+                Err(Fault::Short) => return Ok(Step::On(before + self.pass_over(&piece[before..]))),
+                Err(fault) => Err(fault),
+            };
+            match told {
+                Ok(None) => {}
+                Ok(Some(header)) => return Ok(Step::Done(header)),
+                Err(Fault::Broken { at, what }) => return Err(Fault::Broken { at: start + at, what }),
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>) -> Result<Option<Header>, Fault> {
+        let told = &mut self.told;
         match segment.marker {
             marker::APP0 => told.jfif |= segment.body.starts_with(b"JFIF\0"),
             marker::APP1 => told.orientation = told.orientation.or(exif::orientation(segment.body)),
@@ -63,9 +102,36 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Fault> {
                 }
             }
             marker::START_OF_SCAN | marker::END_OF_IMAGE => return Err(segment.broken("no frame header")),
-            _ if segment.is_frame() => return frame(&segment, &told),
+            _ if segment.is_frame() => return frame(segment, told).map(Some),
             _ => {}
         }
+        Ok(None)
+    }
+
+    /// How far it is to what is needed next, where the piece ends within a segment.
+    fn pass_over(&mut self, rest: &[u8]) -> usize {
+        let mut segments = Segments { bytes: rest, at: 0 };
+        let Ok(marker) = segments.marker() else {
+            // The last byte may begin a marker.
+            return rest.len() - usize::from(rest.last() == Some(&0xff));
+        };
+        let (begin, at) = (segments.at - 2, segments.at);
+        let Some((length, body)) = rest[at..].split_first_chunk() else {
+            return begin;
+        };
+        let end = at + usize::from(u16::from_be_bytes(*length));
+        let segment = Segment { marker, body, at };
+        let is_passed_over = match marker {
+            marker::APP0 | marker::APP14 => false,
+            // The beginning of what a camera tells is mostly enough.
+            marker::APP1 => {
+                self.told.orientation = self.told.orientation.or(exif::orientation(body));
+                self.told.orientation.is_some() || exif::is_other(body)
+            }
+            marker::START_OF_SCAN => false,
+            _ => !segment.is_frame(),
+        };
+        if is_passed_over { end } else { begin }
     }
 }
 

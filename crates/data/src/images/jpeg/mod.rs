@@ -36,7 +36,7 @@ use super::resize::{self, Canvas, Kernels, Rectangle, refit};
 use block::Block;
 pub(crate) use fault::Fault;
 use header::Component;
-pub(crate) use header::{Header, header};
+pub(crate) use header::{Header, Reading, Step, header};
 use huffman::{Kind, Table};
 use plane::{Layout, Plane};
 use progressive::Progressive;

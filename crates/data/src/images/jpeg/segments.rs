@@ -84,7 +84,7 @@ impl<'a> Segments<'a> {
 
     /// The next marker. What is between segments is skipped: fill bytes, the rest of a scan, and what careless programs
     /// leave there.
-    fn marker(&mut self) -> Result<u8, Fault> {
+    pub(super) fn marker(&mut self) -> Result<u8, Fault> {
         loop {
             let rest = &self.bytes[self.at..];
             let Some(found) = rest.iter().position(|byte| *byte == 0xff) else {
