@@ -22,6 +22,8 @@ use crate::meter::{Meter, Stage};
 
 /// What a decoder of another format than JPEG takes beside its pixels: windows, tables, a buffer of the file.
 const DECODER_BYTES: u64 = 640 << 10;
+/// More than any memory has, and still a number to calculate with.
+const MOST_BYTES: u64 = 1 << 60;
 /// What a chunk of a PNG beside its pixels may take of that.
 const CHUNK_BYTES: u64 = 256 << 10;
 /// Read at once where a file is not read as a whole.
@@ -106,19 +108,22 @@ fn n_channels(probe: &Probe) -> usize {
 
 /// What the pixels of another picture than a JPEG take while it is decoded.
 fn pixels_bytes(probe: &Probe) -> u64 {
-    let pixel = (n_channels(probe) * usize::from(probe.depth)) as u64;
-    let row = u64::from(probe.width) * pixel;
-    let whole = row * u64::from(probe.height);
-    match probe.format {
+    // Sizes may be any numbers: their product has room here.
+    let pixel = (n_channels(probe) * usize::from(probe.depth)) as u128;
+    let row = u128::from(probe.width) * pixel;
+    let whole = row * u128::from(probe.height);
+    let pixels = u128::from(probe.pixels());
+    let bytes = match probe.format {
         // Rows come one by one: two of them, and one as it is handed out.
         Format::Png if probe.in_order => 4 * row,
         Format::Png | Format::Bmp | Format::Jpeg => whole + 4 * row,
         // Planes of brightness and colour beside, or what a frame shows.
-        Format::WebP => whole + 6 * probe.pixels() + probe.file_bytes,
-        Format::Gif => whole + 6 * probe.pixels(),
+        Format::WebP => whole + 6 * pixels + u128::from(probe.file_bytes),
+        Format::Gif => whole + 6 * pixels,
         // A strip may be all of it.
-        Format::Tiff => 3 * whole + probe.directory_bytes,
-    }
+        Format::Tiff => 3 * whole + u128::from(probe.directory_bytes),
+    };
+    bytes.min(MOST_BYTES.into()) as u64
 }
 
 fn geometry(probe: &Probe, frame: &Frame, channels: usize) -> Geometry {

@@ -5,7 +5,7 @@ use tidegate_data::arrays::FeedOptions;
 use tidegate_data::images::{ImageOptions, Resize};
 use tidegate_memory::Ledger;
 
-use crate::draw::Drawing;
+use crate::draw::{Drawing, promise};
 use crate::help::{Folder, decode, form, shuffled, sized, try_feed};
 
 fn files() -> Vec<(&'static str, Vec<u8>)> {
@@ -98,6 +98,27 @@ fn a_long_directory_is_counted() {
 
 const COMPRESSION: u16 = 259;
 
+/// Sizes whose product is more than a number of 64 bits holds.
+#[test]
+fn sizes_beyond_all_numbers_are_left_out() {
+    let good = Drawing::quarters(20, 20).png();
+    let mut in_passes = promise("png", u32::MAX);
+    in_passes[28] = 1;
+    for bytes in [promise("png", u32::MAX), in_passes, promise("tif", u32::MAX)] {
+        let folder = Folder::new(&[
+            ("a/1.png", good.clone()),
+            ("b/1.png", good.clone()),
+            ("b/2.png", bytes),
+        ]);
+        let opened = folder.open_with("", &sized(8)).unwrap();
+        let [(path, fault)] = &opened.survey.bad.first[..] else {
+            panic!("{:?}", opened.survey.bad)
+        };
+        assert!(path.ends_with("b/2.png"), "{path:?}");
+        assert!(fault.starts_with("4294967295×4294967295 pixels take "), "{fault}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
@@ -134,7 +155,7 @@ proptest! {
         side in prop::sample::select(vec![1u32, 17, 300, 4_000, 16_000, 65_535]),
         prefetch in prop::sample::select(vec![0u64, 1 << 20, 16 << 20]),
     ) {
-        let promised = crate::draw::promise(format, side);
+        let promised = promise(format, side);
         let good = Drawing::quarters(20, 20).png();
         let folder = Folder::new(&[("a/1.png", good.clone()), ("a/2.png", good.clone()), ("b/3.png", good), ("b/x.png", promised)]);
         let ledger = Ledger::new(24 << 20);
