@@ -52,6 +52,7 @@ pub fn show_picture(name: &str, bytes: &[u8], wanted: [u8; 3]) {
         width: width + 1,
         channels: [1, 3][how & 1],
         resize: [Resize::Stretch, Resize::Fit, Resize::Crop][how / 2 % 3],
+        margin: how / 6 % 2 == 1,
     };
     let ledger = Ledger::new(PICTURE_BUDGET);
     let opened = open_unlabelled(&path, form, &ImageOptions::default(), &ledger, &mut |_, _| {

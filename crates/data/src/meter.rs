@@ -104,6 +104,16 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
+    /// What held the model up, in a sentence.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Bottleneck::Disk => "the disk",
+            Bottleneck::Decode => "decoding",
+            Bottleneck::Augment => "augmenting",
+            Bottleneck::Model => "the model",
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Bottleneck::Disk => "disk",

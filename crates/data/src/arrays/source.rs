@@ -273,6 +273,16 @@ impl ArraySource {
         self.images().map(Images::bad_files).unwrap_or_default()
     }
 
+    /// Whether samples are images that are decoded whenever they are met: what is none is found on the way.
+    pub fn is_decoded(&self) -> bool {
+        self.images().is_some_and(Images::decodes)
+    }
+
+    /// How many samples of a part turned out to be no images so far.
+    pub fn n_bad(&self, part: Part) -> u64 {
+        self.images().map_or(0, |images| images.n_bad(part))
+    }
+
     /// Where the time of feeds went so far.
     pub fn feed_times(&self) -> FeedTimes {
         self.images()

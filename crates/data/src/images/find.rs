@@ -74,10 +74,19 @@ fn is_hidden(name: &OsStr) -> bool {
 pub fn are_images(path: &Path) -> bool {
     match path.is_dir() {
         // The folder, its classes, or the classes of its parts, and whatever is in those.
-        true => match read(path).map(|inside| inside.files) {
-            // Tables of anything may have pictures beside them.
-            Ok(tables) if !tables.is_empty() => {
-                matches!(tables.as_slice(), [table] if lists_images(&path.join(table)))
+        true => match read(path) {
+            // Tables of anything may have pictures beside them: folders of classes say that those are meant.
+            Ok(inside) if !inside.files.is_empty() => {
+                let in_folder = |name: &PathBuf| holds_images(&path.join(name), 2);
+                let in_parts = inside.part(Split::Training).is_some_and(in_folder);
+                in_parts
+                    || inside
+                        .folders
+                        .iter()
+                        .filter(|name| in_folder(name))
+                        .nth(1)
+                        .is_some()
+                    || matches!(inside.files.as_slice(), [table] if lists_images(&path.join(table)))
             }
             _ => holds_images(path, 3),
         },
@@ -127,16 +136,12 @@ pub(crate) fn find(path: &Path, holder: &Holder) -> Result<Named> {
         };
     }
     let inside = read(path)?;
-    let part = |wanted: Split| {
-        let mut folders = inside.folders.iter();
-        folders.find(|name| name.to_str().and_then(split) == Some(wanted))
-    };
-    if let Some(training) = part(Split::Training) {
+    if let Some(training) = inside.part(Split::Training) {
         let set = |name: &PathBuf| classes(&path.join(name), holder);
         return Ok(Named::Folder(Box::new(Found {
             training: set(training)?,
-            validation: part(Split::Validation).map(set).transpose()?,
-            test: part(Split::Test).map(set).transpose()?,
+            validation: inside.part(Split::Validation).map(set).transpose()?,
+            test: inside.part(Split::Test).map(set).transpose()?,
         })));
     }
     if let [table] = inside.files.as_slice() {
@@ -187,6 +192,14 @@ fn is_folder(path: &Path) -> Result<bool> {
 struct Inside {
     folders: Vec<PathBuf>,
     files: Vec<PathBuf>,
+}
+
+impl Inside {
+    /// The folder of a part.
+    fn part(&self, wanted: Split) -> Option<&PathBuf> {
+        let mut folders = self.folders.iter();
+        folders.find(|name| name.to_str().and_then(split) == Some(wanted))
+    }
 }
 
 fn read(folder: &Path) -> Result<Inside> {

@@ -26,6 +26,25 @@ pub struct ImageForm {
     pub channels: usize,
     #[serde(default)]
     pub resize: Resize,
+    /// Kept larger by a seventh than the network sees it, and judged by its middle: where random pieces are learned from.
+    #[serde(default)]
+    pub margin: bool,
+}
+
+impl ImageForm {
+    /// Height and width of stored samples.
+    pub(crate) fn stored_size(&self) -> (usize, usize) {
+        stored_size(self.height, self.width, self.margin)
+    }
+}
+
+/// Height and width of stored samples, for those of the samples that the network sees: as 256 is to 224 with a margin.
+pub(crate) fn stored_size(height: usize, width: usize, margin: bool) -> (usize, usize) {
+    let larger = |side: usize| side.saturating_mul(8).div_ceil(7);
+    match margin {
+        true => (larger(height), larger(width)),
+        false => (height, width),
+    }
 }
 
 /// Which part of a picture goes where in a sample.

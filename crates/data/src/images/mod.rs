@@ -49,7 +49,7 @@ pub use augment::{Augment, AugmentFault};
 pub use feed::ValueBatch;
 pub use find::are_images;
 pub use form::{ImageForm, Resize};
-pub use open::{ImageOptions, OpenedImages, open, open_as, open_unlabelled};
+pub use open::{ImageOptions, JudgedImages, LeftOut, OpenedImages, open, open_as, open_unlabelled};
 pub use pack::PackedImages;
 pub use problem::ImageProblem;
 pub use sheet::Sheet;

@@ -7,14 +7,14 @@ use tidegate_memory::Ledger;
 
 use super::augment::Augment;
 use super::find::{Named, Set, find, find_unlabelled};
-use super::form::{ImageForm, Resize};
+use super::form::{ImageForm, Resize, stored_size};
 use super::list::List;
 use super::needs::Needs;
 use super::picture::Stored;
 use super::probe::Probe;
 use super::problem::ImageProblem;
 use super::store::{BadFileRule, Images};
-use super::survey::{Look, Looked, Survey, survey};
+use super::survey::{BadFiles, Look, Looked, Survey, survey};
 use super::table::{self, Asked};
 use crate::arrays::ArraySource;
 use crate::arrays::labels::{LabelOptions, Labelled, Labels, Values};
@@ -63,13 +63,29 @@ impl ImageOptions {
 pub struct OpenedImages {
     pub training: ArraySource,
     /// What stands beside for validation, or for a test.
-    pub validation: Option<ArraySource>,
-    pub test: Option<ArraySource>,
+    pub validation: Option<JudgedImages>,
+    pub test: Option<JudgedImages>,
     pub form: ImageForm,
     pub survey: Survey,
+    pub left_out: LeftOut,
+}
+
+/// Images to judge by.
+pub struct JudgedImages {
+    pub source: ArraySource,
+    pub left_out: LeftOut,
+}
+
+/// What is not among the samples.
+#[derive(Debug, Clone, Default)]
+pub struct LeftOut {
+    /// Files that are no images.
+    pub bad: BadFiles,
     /// Files without a label, and rows of a table without a path or a label.
     pub unlabelled: u64,
     pub incomplete: u64,
+    /// Classes that have no image left.
+    pub empty_classes: Vec<String>,
 }
 
 /// Files and their labels, before anybody looked at them.
@@ -86,6 +102,7 @@ struct Surveyed {
     labelled: Option<Labelled>,
     survey: Survey,
     needs: Needs,
+    left_out: LeftOut,
 }
 
 /// Opens images to learn from; `None` when `looked` ends it.
@@ -95,50 +112,13 @@ pub fn open(
     ledger: &Ledger,
     looked: &mut Looked<'_>,
 ) -> Result<Option<OpenedImages>> {
-    let holder = ledger.holder("files");
     let opening = Opening {
         path,
         options,
+        form: None,
         ledger,
     };
-    let (training, validation, test) = match find(path, &holder)? {
-        Named::Table(table) => (opening.listed(&table, &options.labels)?, None, None),
-        Named::Folder(found) => (
-            opening.labelled(found.training, &options.labels)?,
-            found.validation,
-            found.test,
-        ),
-    };
-    opening.check_balanced(&training.labelled.labels)?;
-    let (unlabelled, incomplete) = (training.unlabelled, training.incomplete);
-    let Some(training) = opening.look(training.list, Some(training.labelled), looked)? else {
-        return Ok(None);
-    };
-    let form = opening.form(&training.survey);
-    let known = LabelOptions {
-        known: training.labelled.as_ref().map(|labelled| labelled.labels.clone()),
-        ..LabelOptions::default()
-    };
-    let mut beside = |set: Option<Set>| -> Result<Option<Option<ArraySource>>> {
-        let Some(set) = set else { return Ok(Some(None)) };
-        let set = opening.labelled(set, &known)?;
-        let surveyed = opening.look(set.list, Some(set.labelled), looked)?;
-        let source = |surveyed| opening.source(surveyed, form, &Augment::default());
-        Ok(surveyed.map(source).transpose()?.map(Some))
-    };
-    let (Some(validation), Some(test)) = (beside(validation)?, beside(test)?) else {
-        return Ok(None);
-    };
-    let found = training.survey.clone();
-    Ok(Some(OpenedImages {
-        training: opening.source(training, form, &options.augment)?,
-        validation,
-        test,
-        form,
-        survey: found,
-        unlabelled,
-        incomplete,
-    }))
+    opening.open(looked)
 }
 
 /// Opens images to judge by, with the form and the labels of a training.
@@ -149,7 +129,7 @@ pub fn open_as(
     options: &ImageOptions,
     ledger: &Ledger,
     looked: &mut Looked<'_>,
-) -> Result<Option<(ArraySource, Survey)>> {
+) -> Result<Option<JudgedImages>> {
     let options = ImageOptions {
         labels: LabelOptions {
             known: Some(known.clone()),
@@ -157,8 +137,17 @@ pub fn open_as(
         },
         ..options.clone().of_form(form)
     };
-    let opened = open(path, &options, ledger, looked)?;
-    Ok(opened.map(|opened| (opened.training, opened.survey)))
+    let opening = Opening {
+        path,
+        options: &options,
+        form: Some(form),
+        ledger,
+    };
+    let opened = opening.open(looked)?;
+    Ok(opened.map(|opened| JudgedImages {
+        source: opened.training,
+        left_out: opened.left_out,
+    }))
 }
 
 /// Opens images without labels, to predict.
@@ -173,6 +162,7 @@ pub fn open_unlabelled(
     let opening = Opening {
         path,
         options,
+        form: Some(form),
         ledger,
     };
     let list = find_unlabelled(path, &ledger.holder("files"))?;
@@ -189,10 +179,57 @@ pub fn open_unlabelled(
 struct Opening<'a> {
     path: &'a Path,
     options: &'a ImageOptions,
+    /// The form of a training, where there was one.
+    form: Option<ImageForm>,
     ledger: &'a Ledger,
 }
 
 impl Opening<'_> {
+    fn open(&self, looked: &mut Looked<'_>) -> Result<Option<OpenedImages>> {
+        let (path, options, holder) = (self.path, self.options, self.ledger.holder("files"));
+        let (training, validation, test) = match find(path, &holder)? {
+            Named::Table(table) => (self.listed(&table, &options.labels)?, None, None),
+            Named::Folder(found) => (
+                self.labelled(found.training, &options.labels)?,
+                found.validation,
+                found.test,
+            ),
+        };
+        self.check_balanced(&training.labelled.labels)?;
+        let Some(training) = self.look_at_labelled(training, looked)? else {
+            return Ok(None);
+        };
+        self.check_classes(&training)?;
+        let form = self.form(&training.survey);
+        let known = LabelOptions {
+            known: training.labelled.as_ref().map(|labelled| labelled.labels.clone()),
+            ..LabelOptions::default()
+        };
+        let mut beside = |set: Option<Set>| -> Result<Option<Option<JudgedImages>>> {
+            let Some(set) = set else { return Ok(Some(None)) };
+            let set = self.labelled(set, &known)?;
+            let Some(surveyed) = self.look_at_labelled(set, looked)? else {
+                return Ok(None);
+            };
+            Ok(Some(Some(JudgedImages {
+                left_out: surveyed.left_out.clone(),
+                source: self.source(surveyed, form, &Augment::default())?,
+            })))
+        };
+        let (Some(validation), Some(test)) = (beside(validation)?, beside(test)?) else {
+            return Ok(None);
+        };
+        let (survey, left_out) = (training.survey.clone(), training.left_out.clone());
+        Ok(Some(OpenedImages {
+            training: self.source(training, form, &options.augment)?,
+            validation,
+            test,
+            form,
+            survey,
+            left_out,
+        }))
+    }
+
     fn listed(&self, table: &Path, labels: &LabelOptions) -> Result<Labelling> {
         let asked = Asked {
             images: self.options.column.as_deref(),
@@ -235,6 +272,43 @@ impl Opening<'_> {
         })
     }
 
+    fn look_at_labelled(&self, labelling: Labelling, looked: &mut Looked<'_>) -> Result<Option<Surveyed>> {
+        let surveyed = self.look(labelling.list, Some(labelling.labelled), looked)?;
+        Ok(surveyed.map(|mut surveyed| {
+            surveyed.left_out.unlabelled = labelling.unlabelled;
+            surveyed.left_out.incomplete = labelling.incomplete;
+            surveyed
+        }))
+    }
+
+    /// Refuses to learn from one class alone, where all files of the others turned out to be no images.
+    fn check_classes(&self, training: &Surveyed) -> Result<(), ImageProblem> {
+        let (
+            Some(labelled),
+            LeftOut {
+                bad, empty_classes, ..
+            },
+        ) = (&training.labelled, &training.left_out)
+        else {
+            return Ok(());
+        };
+        let classes = labelled.labels.classes();
+        let mut left = classes
+            .iter()
+            .filter(|class| !empty_classes.contains(&class.text));
+        match (left.next(), left.next(), bad.first.first()) {
+            (Some(class), None, Some((first, fault))) if self.form.is_none() && !empty_classes.is_empty() => {
+                Err(ImageProblem::OneClassLeft {
+                    path: self.path.into(),
+                    class: class.text.clone(),
+                    first: first.clone(),
+                    fault: fault.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Looks at all files and leaves out what is no image.
     fn look(
         &self,
@@ -247,7 +321,10 @@ impl Opening<'_> {
             .options
             .size
             .unwrap_or((MOST_OWN_SIDE as usize, MOST_OWN_SIDE as usize));
-        let (height, width) = self.options.augment.stored_size(height, width);
+        let margin = self
+            .form
+            .map_or(self.options.augment.crop.is_some(), |form| form.margin);
+        let (height, width) = stored_size(height, width, margin);
         let stored = Stored {
             height,
             width,
@@ -264,6 +341,7 @@ impl Opening<'_> {
         let Some((survey, needs, bad)) = survey(&list, &look, &holder, looked)? else {
             return Ok(None);
         };
+        let mut empty_classes = Vec::new();
         if let Some((first, fault)) = survey.bad.first.first() {
             let (first, fault) = (first.clone(), fault.clone());
             if self.options.bad_files == BadFileRule::Fail {
@@ -281,15 +359,30 @@ impl Opening<'_> {
             }
             let is_good = |file: usize| bad.binary_search(&file).is_err();
             if let Some(labelled) = &mut labelled {
+                let before = present_classes(labelled);
                 retain(labelled, is_good);
+                let after = present_classes(labelled);
+                let classes = labelled
+                    .labels
+                    .classes()
+                    .into_iter()
+                    .zip(before.iter().zip(after));
+                let emptied = classes.filter(|(_, (before, after))| **before && !after);
+                empty_classes = emptied.map(|(class, _)| class.text.clone()).collect();
             }
             list.retain(is_good);
         }
+        let left_out = LeftOut {
+            bad: survey.bad.clone(),
+            empty_classes,
+            ..LeftOut::default()
+        };
         Ok(Some(Surveyed {
             list,
             labelled,
             survey,
             needs,
+            left_out,
         }))
     }
 
@@ -302,6 +395,9 @@ impl Opening<'_> {
     }
 
     fn form(&self, survey: &Survey) -> ImageForm {
+        if let Some(form) = self.form {
+            return form;
+        }
         let own = survey
             .same_size
             .filter(|(width, height)| *width.max(height) <= MOST_OWN_SIDE);
@@ -315,6 +411,7 @@ impl Opening<'_> {
             width,
             channels: self.options.channels.unwrap_or(if gray { 1 } else { 3 }),
             resize: self.options.resize,
+            margin: self.options.augment.crop.is_some(),
         }
     }
 
@@ -325,6 +422,19 @@ impl Opening<'_> {
         images.balanced = self.options.balanced;
         ArraySource::of_images(images, surveyed.labelled, self.path, self.ledger)
     }
+}
+
+/// Which classes have samples.
+fn present_classes(labelled: &Labelled) -> Vec<bool> {
+    let mut present = vec![false; labelled.labels.classes().len()];
+    if let Values::Here { values, .. } = &labelled.values {
+        for value in values {
+            if let Some(class) = present.get_mut(*value as usize) {
+                *class = true;
+            }
+        }
+    }
+    present
 }
 
 /// Leaves out the labels of samples that `keep` refuses.

@@ -8,7 +8,9 @@ use super::cells::{self, Extent, Filled};
 use super::fault::PictureFault;
 use super::picture::{Pictures, Room};
 use super::store::{Images, TOO_LARGE};
-use crate::pack::{PackKey, PackOptions, PackProblem, SamplesPack, SamplesWriter};
+use crate::pack::{
+    PackKey, PackOptions, PackProblem, SamplesPack, SamplesWriter, WRITE_BEHIND_BYTES, block_bytes,
+};
 use crate::{Error, Result};
 
 /// Samples that are filled at a time.
@@ -90,7 +92,13 @@ impl Images {
             }
             sample += 1;
         })?;
-        let room = self.large_bytes(spared(ledger.free())).max(self.needs.usual);
+        // What is left where all that writing takes is granted.
+        let writing = block_bytes::<u8>(self.row_bytes())
+            + WRITE_BEHIND_BYTES
+            + self.thread_bytes()
+            + self.slots_bytes();
+        let free = ledger.free().saturating_sub(writing);
+        let room = self.large_bytes(spared(free)).max(self.needs.usual);
         let has_room = |sample: u64| {
             let needs = self.stored_form().needs_of(&self.list.path(sample as usize));
             needs.is_ok_and(|needs| needs <= room)
@@ -108,6 +116,10 @@ impl Images {
         Ok(true)
     }
 
+    fn slots_bytes(&self) -> u64 {
+        SLOTS * Extent::slot_bytes(BATCH as u64, self.row_bytes() as u64, 1)
+    }
+
     fn write_pack(
         &self,
         mut writer: SamplesWriter<u8>,
@@ -118,8 +130,7 @@ impl Images {
         let stored = self.stored_form();
         let thread = self.thread_bytes();
         let holder = ledger.holder("feed");
-        let slots = SLOTS * Extent::slot_bytes(BATCH as u64, self.row_bytes() as u64, 1);
-        let mut grant = holder.try_grant(thread + slots)?;
+        let mut grant = holder.try_grant(thread + self.slots_bytes())?;
         let large = self.grow_for_large(&mut grant, ledger);
         let more = (1..threads.max(1))
             .take_while(|_| grant.try_grow(thread).is_ok())

@@ -331,7 +331,10 @@ impl<'a> Pictures<'a> {
         let n_channels = usize::from(colour.channel_count());
         let depth = usize::from(colour.bytes_per_pixel()) / n_channels.max(1);
         let expected = probe.pixels() * u64::from(colour.bytes_per_pixel());
-        if decoder.dimensions() != (probe.width, probe.height) || decoder.total_bytes() != expected {
+        if decoder.dimensions() != (probe.width, probe.height)
+            || decoder.total_bytes() != expected
+            || n_channels > usize::from(probe.channels)
+        {
             return Err(contradicts(probe.format));
         }
         if depth > 2 {
@@ -388,6 +391,9 @@ impl<'a> Pictures<'a> {
             .map_or(1, Orientation::to_exif);
         let (colour, _) = reader.output_color_type();
         let n_channels = colour.samples();
+        if n_channels > usize::from(probe.channels) {
+            return Err(contradicts(probe.format));
+        }
         let mut pixels = std::mem::take(&mut self.pixels);
         let stride = probe.width as usize * n_channels;
         let mut sketch = self.sketch(probe, n_channels, orientation);

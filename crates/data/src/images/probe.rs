@@ -180,12 +180,10 @@ fn little_16(bytes: &[u8], at: usize) -> Option<u16> {
 /// The first chunk of a PNG has all of it.
 fn png(head: &[u8]) -> Option<Probe> {
     let (depth, colour, interlaced) = (*head.get(24)?, *head.get(25)?, *head.get(28)?);
+    // Any of them may have a transparent colour, which only a later chunk tells.
     let channels = match colour {
-        0 => 1,
-        4 => 2,
-        // A palette may have alpha, which only a later chunk tells.
-        3 | 6 => 4,
-        _ => 3,
+        0 | 4 => 2,
+        _ => 4,
     };
     Some(Probe {
         depth: if depth == 16 { 2 } else { 1 },
@@ -206,7 +204,11 @@ fn bmp(head: &[u8]) -> Option<Probe> {
         return Some(plain(Format::Bmp, width.into(), height.into(), 3));
     }
     let (width, height) = (little(head, 18)?.cast_signed(), little(head, 22)?.cast_signed());
-    let channels = if little_16(head, 28)? == 32 { 4 } else { 3 };
+    let channels = if matches!(little_16(head, 28)?, 16 | 32) {
+        4
+    } else {
+        3
+    };
     // A negative height says that the first row is the top one.
     Some(plain(
         Format::Bmp,

@@ -47,6 +47,13 @@ pub enum ImageProblem {
         value: String,
         known: Vec<String>,
     },
+    #[error("{}: images of {class} alone can be read; {}: {fault}", path.display(), first.display())]
+    OneClassLeft {
+        path: PathBuf,
+        class: String,
+        first: PathBuf,
+        fault: String,
+    },
     #[error("{}: {column:?} is {value:?} for all images", path.display())]
     OneValue {
         path: PathBuf,
@@ -104,6 +111,9 @@ impl ImageProblem {
                 "mend the value, or say that it is one of several classes: --task multiclass".into()
             }
             ImageProblem::UnknownClass { .. } => "only classes that the training has can be judged by".into(),
+            ImageProblem::OneClassLeft { .. } => {
+                "mend the files of the other classes: there is nothing to learn from one".into()
+            }
             ImageProblem::OneValue { .. } => {
                 "there is nothing to learn: give images of at least two kinds".into()
             }

@@ -1,7 +1,7 @@
 //! Contact sheets: many samples on one picture, each with a line of text.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use font8x8::UnicodeFonts;
@@ -125,8 +125,9 @@ impl Sheet {
         let mut encoder = png::Encoder::new(out, self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_compression(png::Compression::Fast);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(&self.pixels)?;
+        // A stream: all at once, it would be compressed in memory.
+        let mut writer = encoder.write_header()?.into_stream_writer()?;
+        writer.write_all(&self.pixels)?;
         Ok(writer.finish()?)
     }
 }

@@ -16,6 +16,7 @@ use super::picture::Pictures;
 use super::problem::ImageProblem;
 use super::survey::{BadFiles, BadList};
 use crate::Result;
+use crate::arrays::Part;
 use crate::meter::{Meter, Stage};
 use crate::pack::SamplesPack;
 
@@ -79,7 +80,7 @@ impl Images {
         fingerprint: u64,
     ) -> Images {
         Images {
-            stored: augment.stored_size(form.height, form.width),
+            stored: form.stored_size(),
             list,
             form,
             augment,
@@ -126,6 +127,13 @@ impl Images {
             .unwrap_or_else(PoisonError::into_inner)
             .told
             .files()
+    }
+
+    /// How many of a part could not be decoded so far.
+    pub(crate) fn n_bad(&self, part: Part) -> u64 {
+        let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_part = bad.samples.iter().filter(|sample| part.contains(**sample));
+        of_part.count() as u64
     }
 
     /// Brings a stored sample: where it stands, or in `row`; `None` if its file is no image.

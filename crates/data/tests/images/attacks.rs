@@ -84,7 +84,8 @@ fn a_long_directory_is_counted() {
     let drawing = Drawing::quarters(20, 20);
     for (count, is_good) in [(1, true), (5_000_000, false), (u32::MAX, false)] {
         let bytes = drawing.tiff_with(COMPRESSION, 4, &count.to_le_bytes());
-        let folder = Folder::new(&[("a/1.tif", bytes), ("b/1.png", drawing.png())]);
+        let good = drawing.png();
+        let folder = Folder::new(&[("a/1.tif", bytes), ("a/2.png", good.clone()), ("b/1.png", good)]);
         let ledger = Ledger::new(24 << 20);
         let opened = crate::help::open(&folder.path(""), &sized(8), &ledger).unwrap();
         let bad = &opened.survey.bad;

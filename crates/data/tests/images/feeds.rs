@@ -11,6 +11,7 @@ use tidegate_memory::Ledger;
 
 use crate::help::{
     Folder, ROOMY, SHUFFLED, Seen, feed, in_place, pack, samples, shown, shuffled, sized, training, try_feed,
+    unlabelled,
 };
 
 const N: usize = 61;
@@ -218,13 +219,23 @@ fn evaluation_is_never_augmented() {
             }
         ) == centre
     );
+    // So it is where images are predicted.
+    let form = folder.open_with("", &augmented(ALL)).unwrap().form;
+    let (unlabelled, _) = unlabelled(&folder.path(""), form, &sized(SIDE)).unwrap();
+    assert_eq!(
+        feed(&unlabelled, &in_place())
+            .iter()
+            .map(|batch| &batch.bytes)
+            .collect::<Vec<_>>(),
+        centre.iter().map(|batch| &batch.bytes).collect::<Vec<_>>()
+    );
     // Nor is what stands beside for validation.
     for (part, n) in [("train", 12), ("val", 9)] {
         let images = Folder::of_classes(n);
         std::fs::rename(images.path(""), folder.path(part)).unwrap();
     }
     let opened = folder.open_with("", &augmented(ALL)).unwrap();
-    let validation = opened.validation.unwrap();
+    let validation = opened.validation.unwrap().source;
     let (judged, learned) = (feed(&validation, &in_place()), feed(&validation, &shuffled()));
     for batch in &learned {
         assert_eq!(

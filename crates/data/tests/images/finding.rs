@@ -61,7 +61,11 @@ fn folders_are_classes_and_what_is_in_them_belongs_to_them() {
     let targets: Vec<f32> = (0..5).flat_map(|sample| source.target(sample).to_vec()).collect();
     assert_eq!(targets, [0.0, 0.0, 0.0, 1.0, 1.0]);
     assert_eq!(
-        (opened.unlabelled, opened.incomplete, opened.survey.bad.count),
+        (
+            opened.left_out.unlabelled,
+            opened.left_out.incomplete,
+            opened.left_out.bad.count
+        ),
         (0, 0, 0)
     );
     assert_eq!(opened.survey.files, 5);
@@ -80,7 +84,7 @@ fn images_beside_the_classes_are_counted() {
         (".thumbnail.png", picture(3)),
     ]);
     let opened = folder.open("").unwrap();
-    assert_eq!((opened.training.n_samples(), opened.unlabelled), (2, 2));
+    assert_eq!((opened.training.n_samples(), opened.left_out.unlabelled), (2, 2));
 }
 
 #[test]
@@ -98,7 +102,7 @@ fn parts_stand_beside_each_other() {
     assert!(are_images(&folder.path("")));
     let opened = folder.open_with("", &sized(10)).unwrap();
     assert_eq!(opened.training.n_samples(), 4);
-    let (validation, test) = (opened.validation.unwrap(), opened.test.unwrap());
+    let (validation, test) = (opened.validation.unwrap().source, opened.test.unwrap().source);
     assert_eq!(names(&folder, &validation), ["val/a/1.png", "val/c/1.png"]);
     assert_eq!(
         (validation.target(0), validation.target(1)),
@@ -128,6 +132,44 @@ fn a_class_that_only_the_validation_has_is_refused_by_name() {
         "{error}"
     );
     assert!(hint.contains("leave it out, or train with it"), "{hint}");
+}
+
+#[test]
+fn what_is_left_out_of_a_part_is_told_with_it() {
+    let folder = Folder::new(&[
+        ("train/a/1.png", picture(1)),
+        ("train/b/1.png", picture(2)),
+        ("val/a/1.png", picture(3)),
+        ("val/a/2.png", picture(4)),
+        ("val/b/zero.png", Vec::new()),
+        ("val/beside.png", picture(5)),
+    ]);
+    let opened = folder.open("").unwrap();
+    assert_eq!((opened.left_out.bad.count, opened.left_out.unlabelled), (0, 0));
+    let validation = opened.validation.unwrap();
+    assert_eq!(validation.source.n_samples(), 2);
+    let left_out = validation.left_out;
+    assert_eq!((left_out.bad.count, left_out.unlabelled), (1, 1));
+    assert_eq!(left_out.empty_classes, ["b"]);
+}
+
+#[test]
+fn a_class_without_an_image_that_can_be_read() {
+    let mut files = vec![
+        ("a/1.png", picture(1)),
+        ("a/2.png", picture(2)),
+        ("b/1.png", Vec::new()),
+    ];
+    check(
+        &files,
+        "",
+        ".: images of a alone can be read; b/1.png: the file is empty",
+        "nothing to learn from one",
+    );
+    files.push(("c/1.png", picture(3)));
+    let opened = Folder::new(&files).open("").unwrap();
+    assert_eq!(opened.left_out.empty_classes, ["b"]);
+    assert_eq!(classes(opened.training.labels()), ["a", "b", "c"]);
 }
 
 /// Opening this fails with these words and this hint.
@@ -268,7 +310,7 @@ fn images_to_judge_by_have_the_form_and_the_classes_of_the_training() {
             &ledger,
             &mut |_, _| ControlFlow::Continue(()),
         )
-        .map(|opened| opened.unwrap().0)
+        .map(|opened| opened.unwrap().source)
     };
     let source = open_as(&judged).unwrap();
     assert_eq!(
@@ -347,6 +389,11 @@ fn what_is_named_is_told_from_other_data() {
         ("one/2.png", picture(1)),
         ("many/1.csv", b"a,b\n1,2\n".to_vec()),
         ("many/2.png", picture(1)),
+        ("classes/about.csv", b"a,b\n1,2\n".to_vec()),
+        ("classes/x/1.png", picture(1)),
+        ("classes/y/1.png", picture(1)),
+        ("parts/about.csv", b"a,b\n1,2\n".to_vec()),
+        ("parts/train/x/1.png", picture(1)),
     ]);
     for (name, expected) in [
         ("images", true),
@@ -355,6 +402,8 @@ fn what_is_named_is_told_from_other_data() {
         ("list.csv", true),
         ("lines.jsonl", true),
         ("one", true),
+        ("classes", true),
+        ("parts", true),
         ("table.csv", false),
         ("lost.csv", false),
         ("many", false),

@@ -130,6 +130,7 @@ pub(crate) fn form(height: usize, width: usize, channels: usize, resize: Resize)
         width,
         channels,
         resize,
+        margin: false,
     }
 }
 

@@ -310,7 +310,11 @@ fn rows_without_a_path_or_a_label_are_counted() {
     );
     let opened = folder.open_with("list.csv", &asked("kind")).unwrap();
     assert_eq!(
-        (opened.training.n_samples(), opened.incomplete, opened.unlabelled),
+        (
+            opened.training.n_samples(),
+            opened.left_out.incomplete,
+            opened.left_out.unlabelled
+        ),
         (3, 3, 0)
     );
     assert_eq!(flat(&opened), [0.0, 1.0, 0.0]);

@@ -27,9 +27,9 @@ pub(super) struct ExplainArguments {
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
     /// Of images: where the contact sheet of the worst mistakes goes, a PNG; beside the model unless given
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
-    /// Print it as JSON
+    /// Print it as JSON, without a contact sheet
     #[arg(long)]
     json: bool,
 }

@@ -40,7 +40,7 @@ enum Verb {
     Train(Box<train::TrainArguments>),
     /// Take up a training that was stopped, from its last checkpoint
     Resume(resume::ResumeArguments),
-    /// Stream a model's predictions for a table, within a memory budget
+    /// Stream a model's predictions for a table, arrays or images, within a memory budget
     Predict(predict::PredictArguments),
     /// Write a contact sheet of what a network will see of images, augmentation included
     Preview(Box<preview::PreviewArguments>),

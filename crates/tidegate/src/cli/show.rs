@@ -246,7 +246,7 @@ fn print_fed(fed: &[Fed]) {
             format!("epoch {}", epoch + 1),
             duration(fed.seconds),
             format!("{:.1}%", fed.stall * 100.0),
-            format!("the {}", fed.bottleneck.as_str()),
+            fed.bottleneck.in_words().into(),
         ];
         fixed.into_iter().chain(times.map(duration)).collect()
     }));

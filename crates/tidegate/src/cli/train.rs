@@ -442,10 +442,7 @@ fn print_trained(trained: &Trained) {
         let waited = format!("waited {:.1}% of the last epoch for samples", fed.stall * 100.0);
         match fed.bottleneck {
             Bottleneck::Model => say!("  fed: the model {waited}"),
-            bottleneck => say!(
-                "  fed: the model {waited}, held up by the {}",
-                bottleneck.as_str()
-            ),
+            bottleneck => say!("  fed: the model {waited}, held up by {}", bottleneck.in_words()),
         }
     }
     say!(

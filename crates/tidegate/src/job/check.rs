@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_data::arrays::are_arrays;
 
-use super::{Job, ModelKind, TrainPart, check_path, is_url};
+use super::{ImagesPart, Job, ModelKind, TrainPart, check_path, is_url};
 use crate::{Error, Result};
 
 mod network;
@@ -160,11 +160,15 @@ impl Job {
         if self.has_images() {
             return self.check_images();
         }
+        let usual = ImagesPart::default();
         let of_images = [
             ("--image-size", self.images.size.is_some()),
             ("--channels", self.images.channels.is_some()),
             ("--augment", !self.augment.is_nothing()),
-            ("[images]", !self.images.is_usual()),
+            ("--resize", self.images.resize != usual.resize),
+            ("--bad-files", self.images.bad_files != usual.bad_files),
+            ("--balanced", self.images.balanced),
+            ("--images", self.images.column.is_some()),
         ];
         if let Some((option, _)) = of_images.iter().find(|(_, given)| *given) {
             return usage(

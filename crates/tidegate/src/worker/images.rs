@@ -5,7 +5,9 @@ use std::path::Path;
 
 use tidegate_data::Holdout;
 use tidegate_data::arrays::{ArraySource, Keep, LabelOptions, LabelTask, Labels};
-use tidegate_data::images::{self, BadFiles, ImageForm, ImageOptions, OpenedImages, PackedImages, Survey};
+use tidegate_data::images::{
+    self, BadFiles, ImageForm, ImageOptions, JudgedImages, LeftOut, OpenedImages, PackedImages, Survey,
+};
 use tidegate_data::pack::PackStore;
 use tidegate_memory::{Ledger, format_bytes};
 use tidegate_train::RUNTIME;
@@ -41,7 +43,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         return Ok(());
     };
     tell_of_images(speaker, &opened, job);
-    let no_images = opened.survey.bad.count;
+    let mut no_images = opened.left_out.bad.count;
     let OpenedImages {
         training: mut source,
         validation,
@@ -56,10 +58,15 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         });
     };
     let judged = judged(speaker, job, form, &labels, validation, test, &options, &ledger)?;
-    let Some((mut validation, holdout)) = judged else {
+    let Some((judged, holdout)) = judged else {
         speaker.stopped(0, 0, places.resume);
         return Ok(());
     };
+    let mut validation = judged.map(|judged| {
+        tell_of_left_out(speaker, &judged.left_out);
+        no_images += judged.left_out.bad.count;
+        judged.source
+    });
     // One epoch would write what nobody reads.
     let packs = PackStore::at(&places.packs);
     if job.train.pack && job.train.epochs > 1 {
@@ -141,21 +148,18 @@ fn judged(
     job: &Job,
     form: ImageForm,
     labels: &Labels,
-    validation: Option<ArraySource>,
-    test: Option<ArraySource>,
+    validation: Option<JudgedImages>,
+    test: Option<JudgedImages>,
     options: &ImageOptions,
     ledger: &Ledger,
-) -> Result<Option<(Option<ArraySource>, Holdout)>> {
+) -> Result<Option<(Option<JudgedImages>, Holdout)>> {
     let nothing = Holdout::new(0.0, job.train.seed);
     if let Some(path) = &job.data.validation {
         let mut looking = Passing::before(speaker, ledger, "look", 0);
         let opened = images::open_as(path, form, labels, options, ledger, &mut |done, total| {
             looking.tell_of(done, total)
         })?;
-        return Ok(opened.map(|(source, survey)| {
-            tell_of_bad(speaker, &survey.bad);
-            (Some(source), nothing)
-        }));
+        return Ok(opened.map(|judged| (Some(judged), nothing)));
     }
     // Samples that stand beside for a test are for the end: patience would learn from them.
     let beside = match (validation, test.filter(|_| job.train.patience.is_none())) {
@@ -163,16 +167,16 @@ fn judged(
         (None, Some(test)) => Some((test, "test")),
         (None, None) => None,
     };
-    let Some((source, what)) = beside else {
+    let Some((judged, what)) = beside else {
         return Ok(Some((None, Holdout::new(job.data.holdout, job.train.seed))));
     };
     speaker.say(Event::Notice {
         text: format!(
             "judged by the {} images of the {what} folder beside; all others are learned from",
-            source.n_samples()
+            judged.source.n_samples()
         ),
     });
-    Ok(Some((Some(source), nothing)))
+    Ok(Some((Some(judged), nothing)))
 }
 
 /// Decodes all images once; `false` when asked to stop.
@@ -189,7 +193,7 @@ fn pack(
         passing.tell(done, done, done)
     })?;
     match packed {
-        PackedImages::Built => tell_of_bad(speaker, &source.bad_files()),
+        PackedImages::Built => {}
         PackedImages::Found => {
             let text = "using the pack of these images".into();
             speaker.say(Event::Notice { text });
@@ -199,6 +203,7 @@ fn pack(
         }),
         PackedImages::Stopped => return Ok(false),
     }
+    tell_of_bad(speaker, &source.bad_files());
     Ok(true)
 }
 
@@ -244,31 +249,45 @@ pub(super) fn tell_of_images(speaker: &Speaker, opened: &OpenedImages, job: &Job
         let text = format!("augmented: {}", job.augment.describe());
         speaker.say(Event::Notice { text });
     }
-    let left_out = [
+    tell_of_left_out(speaker, &opened.left_out);
+}
+
+/// Says what is not among the samples.
+fn tell_of_left_out(speaker: &Speaker, left_out: &LeftOut) {
+    let counts = [
         (
-            opened.unlabelled,
+            left_out.unlabelled,
             [
                 "image beside the class folders, which has no label",
                 "images beside the class folders, which have no label",
             ],
         ),
         (
-            opened.incomplete,
+            left_out.incomplete,
             [
                 "row that lacks a path or a label",
                 "rows that lack a path or a label",
             ],
         ),
     ];
-    for (n, [one, several]) in left_out.into_iter().filter(|(n, _)| *n > 0) {
+    for (n, [one, several]) in counts.into_iter().filter(|(n, _)| *n > 0) {
         let what = if n == 1 { one } else { several };
         let text = format!("left out: {n} {what}");
         speaker.say(Event::Warning { text });
     }
-    tell_of_bad(speaker, &survey.bad);
+    tell_of_bad(speaker, &left_out.bad);
+    if let [classes @ .., last] = left_out.empty_classes.as_slice() {
+        let (named, have) = match classes {
+            [] => (last.clone(), "has"),
+            classes => (format!("{} and {last}", classes.join(", ")), "have"),
+        };
+        speaker.say(Event::Warning {
+            text: format!("{named} {have} no image that can be read"),
+        });
+    }
 }
 
-fn tell_of_bad(speaker: &Speaker, bad: &BadFiles) {
+pub(super) fn tell_of_bad(speaker: &Speaker, bad: &BadFiles) {
     if bad.count == 0 {
         return;
     }

@@ -7,6 +7,7 @@ use tidegate_train::network::{self, Design, Loss, NetworkModel, Options, Outcome
 use tidegate_train::{Checkpoint, Error as TrainError, RUNTIME, Report};
 use tidegate_watch::Event;
 
+use super::images::tell_of_bad;
 use super::relay::{About, Relay};
 use super::train::{CHECKPOINT_EVERY, Places, hold};
 use super::{FLOOR, Rate, Speaker};
@@ -99,7 +100,11 @@ impl Training<'_> {
             Outcome::Done(done) => {
                 let (model, mut report) = *done;
                 for source in std::iter::once(&source).chain(&validation) {
-                    report.rows.bad += source.bad_files().count;
+                    let bad = source.bad_files();
+                    report.rows.bad += bad.count;
+                    if source.is_decoded() {
+                        tell_of_bad(speaker, &bad);
+                    }
                 }
                 Ok(Some((model, report)))
             }

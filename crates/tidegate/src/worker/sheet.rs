@@ -9,7 +9,7 @@ use tidegate_train::network::NetworkModel;
 use tidegate_train::{Error as TrainError, Report};
 use tidegate_watch::{Done, Event};
 
-use super::images::{image_options, tell_of_images};
+use super::images::{image_options, tell_of_bad, tell_of_images};
 use super::relay::Passing;
 use super::train::hold;
 use super::{Speaker, runtime_bytes};
@@ -55,14 +55,17 @@ pub(super) fn preview(speaker: &Speaker, job: &Job, output: &Path, rows: usize, 
             };
             if source.show_image(sample, order, &ledger, &mut sample_bytes)? {
                 sheet.put(i * versions + version, &sample_bytes, &caption);
+                if version == 0 {
+                    files.extend(source.file(sample).map(|path| path.display().to_string()));
+                }
             }
         }
-        files.extend(source.file(sample).map(|path| path.display().to_string()));
         if speaker.is_stopped() {
             speaker.stopped(0, i as u64, false);
             return Ok(());
         }
     }
+    tell_of_bad(speaker, &source.bad_files());
     finish(speaker, &sheet, output, files, versions as u64)
 }
 
@@ -108,7 +111,7 @@ pub(super) fn mistakes(
     let worst: Vec<_> = report.mistakes.iter().take(top).collect();
     let mut sheet = Sheet::new(worst.len(), COLUMNS, 3, form, &ledger)?;
     let mut files = Vec::new();
-    let mut gone = 0;
+    let (mut gone, mut why) = (0, None);
     for (place, mistake) in worst.iter().enumerate() {
         let class = |class: usize| report.classes.get(class).map_or("?", String::as_str);
         let caption = format!(
@@ -119,13 +122,20 @@ pub(super) fn mistakes(
         );
         let Some(file) = &mistake.file else { continue };
         match read(&PathBuf::from(file), form, &ledger) {
-            Ok(Some(sample)) => sheet.put(place, &sample, &caption),
-            Ok(None) | Err(_) => gone += 1,
+            Ok(Some(sample)) => {
+                sheet.put(place, &sample, &caption);
+                files.push(file.clone());
+            }
+            Ok(None) => gone += 1,
+            Err(error) => {
+                gone += 1;
+                why.get_or_insert(error);
+            }
         }
-        files.push(file.clone());
     }
     if gone > 0 {
-        let text = format!("{gone} of the images are not there any more");
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
+        let text = format!("{gone} of the images cannot be shown any more{why}");
         speaker.say(Event::Warning { text });
     }
     finish(speaker, &sheet, output, files, 1)

@@ -270,10 +270,16 @@ impl Machine {
         if loss.is_finite() {
             self.run(back..self.lowered.n_back, &step);
             if batch.last {
-                self.run(self.lowered.n_back..self.lowered.ops.len(), &step);
+                self.change_weights(batch);
             }
         }
         loss
+    }
+
+    /// Changes the weights by the gradients that are summed.
+    pub fn change_weights(&mut self, batch: &Batch) {
+        let step = self.step(batch.rows, true, Some(batch));
+        self.run(self.lowered.n_back..self.lowered.ops.len(), &step);
     }
 
     /// Runs the batch forward once more and names what first is no finite number.

@@ -84,7 +84,13 @@ pub fn plan(
     };
     let one = compile(1)?;
     let feed = feed_options(options, 0, Part::All);
-    let least_feed = source.least_feed_bytes(&feed);
+    // One feed at a time: that of what is learned from, or of images that judge, which may be larger.
+    let most = |bytes: &dyn Fn(&ArraySource) -> u64| {
+        let judging = validation.filter(|validation| validation.is_fed()).map(bytes);
+        bytes(source).max(judging.unwrap_or(0))
+    };
+    let feed_bytes = |prefetch: u64| most(&|source| source.feed_bytes(&FeedOptions { prefetch, ..feed }));
+    let least_feed = most(&|source| source.least_feed_bytes(&feed));
     let evaluated = super::judge::bytes(&design.labels) + Mistakes::BYTES + PIECE_BYTES;
     let (learned, kept) = one.n_weights();
     let best = if options.patience.is_some() {
@@ -152,21 +158,20 @@ pub fn plan(
     let mut prefetch = 0;
     if source.is_fed() {
         // Reading ahead comes first: what brings samples has to be there, wherever they are kept.
-        prefetch = source
-            .good_prefetch(options.batch, options.feed_threads)
+        prefetch = most(&|source| source.good_prefetch(options.batch, options.feed_threads))
             .min(left(data).unwrap_or(0));
-        data.feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
+        data.feed = feed_bytes(prefetch);
         keep.memory = left(data).unwrap_or(0).saturating_sub(budget / SPARE);
         data.samples = source.keep_bytes(&keep);
         // What is left is for reading further ahead.
         prefetch += left(data).unwrap_or(0).saturating_sub(budget / SPARE);
-        data.feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
+        data.feed = feed_bytes(prefetch);
     } else if !options.map && left(with_samples).is_some() {
         keep.memory = with_samples.samples;
         data = with_samples;
     } else if let Some(left) = left(data) {
         prefetch = source.good_prefetch(options.batch, 1).min(left);
-        data.feed = source.feed_bytes(&FeedOptions { prefetch, ..feed });
+        data.feed = feed_bytes(prefetch);
     }
     let with_validation = Data {
         validation: kept_bytes(validation, &whole),

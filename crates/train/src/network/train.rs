@@ -163,6 +163,7 @@ pub fn train(
         told: Instant::now(),
         saved: Instant::now(),
         kept: resume.is_some(),
+        begun: false,
     };
     let ended = training.run()?;
     let machine = training.machine;
@@ -210,6 +211,8 @@ struct Training<'a, 'b> {
     told: Instant,
     saved: Instant,
     kept: bool,
+    /// Whether gradients of the step at hand are summed already.
+    begun: bool,
 }
 
 impl Training<'_, '_> {
@@ -277,11 +280,6 @@ impl Training<'_, '_> {
 
     fn learn(&mut self, batch: &SampleBatch) -> Result<f64> {
         let rows = batch.n_samples();
-        if rows == 0 {
-            // None of its samples is there: nothing to learn from.
-            return Ok(0.0);
-        }
-        self.take(batch)?;
         let step_rows = (self.options.batch * self.options.accumulate as usize) as u64;
         let of_step = match self.options.accumulate {
             1 => rows as u64,
@@ -290,7 +288,7 @@ impl Training<'_, '_> {
         let learned = Batch {
             rows,
             share: 1.0 / of_step as f32,
-            first: batch.first() == self.progress.position,
+            first: !self.begun,
             last: self.ends_step(batch),
             // Batches of one step leave out other values.
             seed: mix(self.options.seed ^ mix(self.progress.step ^ batch.cursor() << 32)),
@@ -303,6 +301,16 @@ impl Training<'_, '_> {
                 step: self.progress.step + 1,
             },
         };
+        let begun = self.begun || rows > 0;
+        self.begun = begun && !learned.last;
+        if rows == 0 {
+            // None of its samples is there: the step is what the batches before it make of it.
+            if begun && learned.last {
+                self.machine.change_weights(&learned);
+            }
+            return Ok(0.0);
+        }
+        self.take(batch)?;
         let loss = self.machine.learn(&learned);
         if loss.is_finite() {
             return Ok(loss);
@@ -516,9 +524,13 @@ impl Training<'_, '_> {
             // A training that was taken up again after its last epoch.
             self.judge()?;
         }
+        let training = self.samples.training;
         let held_out = match self.samples.validation {
-            Some(validation) => validation.n_samples(),
-            None => self.samples.training.n_samples() - self.n_training,
+            Some(validation) => validation.n_samples() - validation.n_bad(Part::All),
+            None => {
+                let held_out = Part::HeldOut(self.options.holdout);
+                training.n_samples() - self.n_training - training.n_bad(held_out)
+            }
         };
         let classes: Vec<String> = self
             .design
@@ -535,7 +547,7 @@ impl Training<'_, '_> {
             confusion: Vec::new(),
             calibration: Vec::new(),
             rows: RowReport {
-                used: self.n_training + held_out,
+                used: self.n_training - training.n_bad(self.part) + held_out,
                 held_out,
                 ..RowReport::default()
             },

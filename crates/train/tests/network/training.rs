@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tidegate_data::Holdout;
 use tidegate_data::arrays::{ArrayOptions, ArraySource, Part};
+use tidegate_data::images::{self, ImageOptions};
 use tidegate_memory::Ledger;
 use tidegate_train::network::{
     Design, Layer, Machine, NetworkModel, Options, Outcome, Rule, Samples, Scaling, Schedule, input_shape,
@@ -110,14 +112,25 @@ fn run(
     layers: &str,
     budget: u64,
     resume: Option<&Checkpoint>,
-    mut stops: impl FnMut(&Event) -> bool,
+    stops: impl FnMut(&Event) -> bool,
 ) -> Result<Outcome, Error> {
     let ledger = Ledger::new(budget);
-    let mut source = open(path, &ledger);
+    let source = open(path, &ledger);
     let design = design(&source, options, layers, &ledger);
+    run_on(source, &design, options, &ledger, resume, stops)
+}
+
+fn run_on(
+    mut source: ArraySource,
+    design: &Design,
+    options: &Options,
+    ledger: &Ledger,
+    resume: Option<&Checkpoint>,
+    mut stops: impl FnMut(&Event) -> bool,
+) -> Result<Outcome, Error> {
     let held = [("labels".to_string(), ledger.used())];
-    let planned = plan(&design, &source, None, options, 2, &held, budget)?;
-    source.keep(&planned.keep, &ledger)?;
+    let planned = plan(design, &source, None, options, 2, &held, ledger.budget())?;
+    source.keep(&planned.keep, ledger)?;
     let stop = AtomicBool::new(false);
     let samples = Samples {
         training: &source,
@@ -130,7 +143,7 @@ fn run(
     };
     let total = planned.plan.total();
     let outcome = train(
-        &design, &samples, options, planned, &ledger, resume, &stop, &mut sink,
+        design, &samples, options, planned, ledger, resume, &stop, &mut sink,
     );
     assert!(
         ledger.peak() <= total,
@@ -330,4 +343,67 @@ fn weights_start_from_a_file_and_the_outputs_may_be_others() {
         matches!(&error, Error::OtherWeights { name, .. } if name == "0.weight"),
         "{error}"
     );
+}
+
+/// Images of 4×4 as BMP, some of which end too early.
+fn write_images(folder: &Path, n: usize, is_broken: impl Fn(usize) -> bool) {
+    let mut state = 11;
+    for i in 0..n {
+        let class = i % 2;
+        let mut bytes = b"BM\x66\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x04\0\0\0\x04\0\0\0\x01\0\x18\0".to_vec();
+        bytes.resize(54, 0);
+        bytes.extend((0..48).map(|_| (draw(&mut state) % 90) as u8 + 120 * class as u8));
+        if is_broken(i) {
+            bytes.truncate(60);
+        }
+        let inside = folder.join(["dark", "light"][class]);
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::write(inside.join(format!("{i:03}.bmp")), bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_step_is_what_its_images_make_of_it_however_its_batches_are_cut() {
+    let temp = tempfile::tempdir().unwrap();
+    write_images(temp.path(), 40, |i| i % 5 == 3);
+    let train = |batch: usize, accumulate: u32| {
+        let ledger = Ledger::new(50_000_000);
+        let looked = &mut |_, _| ControlFlow::Continue(());
+        let opened = images::open(temp.path(), &ImageOptions::default(), &ledger, looked);
+        let opened = opened.unwrap().unwrap();
+        let source = opened.training;
+        let layers = r#"["flatten", {"dense": 5, "activation": "tanh"}]"#;
+        let design = Design {
+            sample: source.shape().to_vec(),
+            input: source.shape().to_vec(),
+            labels: source.labels().unwrap().clone(),
+            scaling: Scaling::Byte,
+            layers: serde_json::from_str(layers).unwrap(),
+            images: Some(opened.form),
+        };
+        let options = Options {
+            rule: serde_json::from_str(r#"{"sgd": {"momentum": 0.5}}"#).unwrap(),
+            rate: 0.05,
+            batch,
+            accumulate,
+            ..options()
+        };
+        let (model, report) = done(run_on(source, &design, &options, &ledger, None, |_| false).unwrap());
+        let weights: Vec<f32> = bits(&model.machine)
+            .into_iter()
+            .flat_map(|(_, bits)| bits.into_iter().map(f32::from_bits))
+            .collect();
+        (weights, report.rows)
+    };
+    let (whole, rows) = train(6, 2);
+    // Of 40, a fifth is broken: neither learned from nor judged by.
+    assert_eq!(rows.used, 32);
+    // Many of these batches have no image at all, first, last or between others.
+    for (batch, accumulate) in [(1, 12), (2, 6), (3, 4)] {
+        let (cut, other) = train(batch, accumulate);
+        assert_eq!((other.used, other.held_out), (rows.used, rows.held_out));
+        for (a, b) in whole.iter().zip(&cut) {
+            assert!((a - b).abs() < 1e-5, "{a} and {b} with {batch} at a time");
+        }
+    }
 }

@@ -56,6 +56,8 @@ pub use sampler::{MOST_BYTES, MOST_SIDE};
 
 use serde::{Deserialize, Serialize};
 
+use super::form::stored_size;
+
 /// `[augment]` of a job: how training samples are changed. Nothing is, unless it is asked for.
 ///
 /// ```toml
@@ -207,11 +209,7 @@ impl Augment {
     /// assert_eq!(Augment::default().stored_size(224, 150), (224, 150));
     /// ```
     pub fn stored_size(&self, height: usize, width: usize) -> (usize, usize) {
-        let larger = |side: usize| side.saturating_mul(8).div_ceil(7);
-        match self.crop {
-            Some(_) => (larger(height), larger(width)),
-            None => (height, width),
-        }
+        stored_size(height, width, self.crop.is_some())
     }
 
     /// Refuses what no sample could make right.

@@ -62,7 +62,7 @@ impl Bits {
         (self.n & 63) as usize
     }
 
-    /// The next bits as a number, 1 to 16 of them; [`Bits::refill`] comes before.
+    /// The next bits as a number, at most 32 of them; [`Bits::refill`] comes before.
     #[inline(always)]
     pub(super) fn take(&mut self, n: u32) -> u32 {
         let value = (self.buffer >> 1 >> (63 - n)) as u32;
