@@ -32,6 +32,7 @@ mod feed;
 mod find;
 mod header;
 mod idx;
+mod images;
 pub(crate) mod labels;
 mod moments;
 pub(crate) mod names;

@@ -1,6 +1,5 @@
 //! Arrays as a source of samples: opened far enough to know what they hold, then read in any order.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,19 +8,16 @@ use twox_hash::XxHash3_64;
 
 use super::answers::Answers;
 use super::element::Element;
-use super::feed::FeedOptions;
 use super::find::{Finding, Found, LabelsAt, Set};
 use super::header::{Header, Holds};
 use super::labels::{LabelOptions, Labelled, Labels, Values};
-use super::order::Order;
 use super::problem::ArrayProblem;
 use super::samples::{Mapped, SHARD_BYTES, Samples, Shard, Store};
 use super::sums::Sums;
 use super::unpack::{UNPACK_BYTES, into_file, into_memory, use_shared};
-use crate::images::{BadFiles, Images, PackedImages, ValueBatch};
 use crate::meter::Meter;
-use crate::pack::{PackOptions, PackStore, SamplesPack};
-use crate::{Error, FeedTimes, Holdout, Input, Result};
+use crate::pack::SamplesPack;
+use crate::{FeedTimes, Holdout, Input, Result};
 
 /// How to read what was named.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -73,11 +69,11 @@ pub struct ArraySource {
     pub(crate) samples: Samples,
     pub(crate) labelled: Option<Labelled>,
     /// What the labels were read from.
-    label_inputs: Vec<Input>,
-    test: Option<Set>,
-    path: PathBuf,
+    pub(super) label_inputs: Vec<Input>,
+    pub(super) test: Option<Set>,
+    pub(super) path: PathBuf,
     /// A number that changes with samples of which only some are looked at for a fingerprint.
-    mark: u64,
+    pub(super) mark: u64,
     pub(crate) meter: Meter,
 }
 
@@ -227,113 +223,10 @@ impl ArraySource {
         })
     }
 
-    /// Pictures of one size as bytes of height, width and channels.
-    pub(crate) fn of_images(
-        images: Images,
-        labelled: Option<Labelled>,
-        path: &Path,
-        ledger: &Ledger,
-    ) -> Result<ArraySource> {
-        let form = images.form;
-        Ok(ArraySource {
-            mark: images.fingerprint,
-            meter: Meter::default(),
-            samples: Samples {
-                shards: Vec::new(),
-                n_samples: images.n_samples(),
-                shape: vec![form.height, form.width, form.channels],
-                labels: 0,
-                element: Element::U8,
-                store: Store::Images(Box::new(images)),
-                file: None,
-                listed: ledger.holder("arrays").try_grant(0)?,
-            },
-            labelled,
-            label_inputs: Vec::new(),
-            test: None,
-            path: path.into(),
-        })
-    }
-
-    pub(crate) fn images(&self) -> Option<&Images> {
-        match &self.samples.store {
-            Store::Images(images) => Some(images),
-            _ => None,
-        }
-    }
-
-    /// The file of a sample, where each is a file of its own.
-    pub fn file(&self, sample: u64) -> Option<PathBuf> {
-        let images = self.images()?;
-        (sample < images.n_samples()).then(|| images.list.path(sample as usize))
-    }
-
-    /// Files that turned out to be no images while they were read.
-    pub fn bad_files(&self) -> BadFiles {
-        self.images().map(Images::bad_files).unwrap_or_default()
-    }
-
-    /// Whether samples are images that are decoded whenever they are met: what is none is found on the way.
-    pub fn is_decoded(&self) -> bool {
-        self.images().is_some_and(Images::decodes)
-    }
-
-    /// How many samples of a part turned out to be no images so far.
-    pub fn n_bad(&self, part: Part) -> u64 {
-        self.images().map_or(0, |images| images.n_bad(part))
-    }
-
     /// Where the time of feeds went so far.
     pub fn feed_times(&self) -> FeedTimes {
         self.images()
             .map_or_else(|| self.meter.times(), |images| images.meter.times())
-    }
-
-    /// Hands out images in order as numbers, bytes times `factor`, which the threads that bring them make; otherwise like
-    /// [`ArraySource::feed`], but that nothing is mixed. There is nothing to hand out of other samples.
-    pub fn feed_images<E: From<Error>>(
-        &self,
-        options: &FeedOptions,
-        factor: f32,
-        ledger: &Ledger,
-        take: impl FnMut(&ValueBatch<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
-        match self.images() {
-            Some(images) => {
-                let batch = self.batch_size(options.batch) as usize;
-                images.feed_values(self, options, batch, factor, ledger, take)
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Writes one image as the network sees it: at a moment of a training, or as it is judged by. `false` if its file is no
-    /// image, or samples are none.
-    pub fn show_image(&self, sample: u64, order: Order, ledger: &Ledger, into: &mut [u8]) -> Result<bool> {
-        self.images()
-            .map_or(Ok(false), |images| images.show(sample, order, ledger, into))
-    }
-
-    /// Decodes all images once into a pack, or takes the one that is there. `progress` is told how many are done.
-    pub fn pack_images(
-        &mut self,
-        store: &PackStore,
-        threads: usize,
-        ledger: &Ledger,
-        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<PackedImages> {
-        let (path, n_rows) = (self.path.display().to_string(), self.n_samples());
-        let Store::Images(images) = &mut self.samples.store else {
-            return Ok(PackedImages::Found);
-        };
-        let form = images.form;
-        let options = PackOptions {
-            store: store.clone(),
-            key: images.pack_key(),
-            description: format!("{path}, images of {}×{}", form.height, form.width),
-            n_rows,
-        };
-        images.build_pack(&options, threads, ledger, progress)
     }
 
     /// What was named.

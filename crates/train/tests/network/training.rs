@@ -382,7 +382,11 @@ fn a_step_is_what_its_images_make_of_it_however_its_batches_are_cut() {
             images: Some(opened.form),
         };
         let options = Options {
-            rule: serde_json::from_str(r#"{"sgd": {"momentum": 0.5}}"#).unwrap(),
+            rule: Rule::Sgd {
+                momentum: 0.5,
+                nesterov: false,
+                weight_decay: 0.0,
+            },
             rate: 0.05,
             batch,
             accumulate,
