@@ -1,7 +1,7 @@
 //! What a network is beside its weights: enough to take samples, and to say what it makes of them.
 
 use serde::{Deserialize, Serialize};
-use tidegate_data::arrays::{ArraySource, Element, Labels};
+use tidegate_data::arrays::{ArraySource, Element, Labels, SampleBatch};
 use tidegate_data::images::ImageForm;
 use tidegate_data::target::{Target, Task};
 
@@ -9,6 +9,7 @@ use super::layer::{Kind, Layer};
 use super::loss::Loss;
 use super::scaling::Scaling;
 use super::shape::Shape;
+use crate::{Error, Result};
 
 /// `network.json`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,22 @@ pub struct Design {
 }
 
 impl Design {
+    /// Refuses a sample with a token that the embedding does not have.
+    pub(super) fn check_tokens(&self, batch: &SampleBatch, inputs: &[f32]) -> Result<()> {
+        let Some(tokens) = self.tokens() else {
+            return Ok(());
+        };
+        let known = |token: &f32| token.fract() == 0.0 && (0.0..tokens as f32).contains(token);
+        match inputs.iter().position(|token| !known(token)) {
+            None => Ok(()),
+            Some(at) => Err(Error::UnknownToken {
+                sample: batch.samples()[at / (inputs.len() / batch.n_samples())],
+                token: f64::from(inputs[at]),
+                tokens,
+            }),
+        }
+    }
+
     /// Values that the network makes of a sample.
     pub fn outputs(&self) -> usize {
         outputs(&self.labels)

@@ -10,7 +10,6 @@ use super::design::Design;
 use super::folder::NetworkModel;
 use super::machine::Program;
 use super::plan::ARENA;
-use super::train::check_tokens;
 use crate::linear::{Plan, THREAD_BYTES};
 use crate::metrics::highest;
 use crate::tensors::PIECE_BYTES;
@@ -117,7 +116,7 @@ pub fn predict(
         }
         let inputs = &mut machine.inputs()[..rows * len];
         design.scaling.write(batch, inputs);
-        check_tokens(design, batch, inputs)?;
+        design.check_tokens(batch, inputs)?;
         machine.forward(rows);
         for (made, sample) in machine.outputs().chunks_exact(outputs).zip(batch.samples()) {
             design.scores(made, &mut scores);
