@@ -3,7 +3,7 @@
 pub(crate) mod names;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Refused, format_bytes};
@@ -286,6 +286,17 @@ pub enum Fault {
 }
 
 impl Error {
+    /// Why a path cannot be looked at.
+    pub(crate) fn of_path(path: &Path, source: io::Error) -> Error {
+        match source.kind() {
+            io::ErrorKind::NotFound => Error::NotFound { path: path.into() },
+            _ => Error::Unreadable {
+                path: path.into(),
+                source,
+            },
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {

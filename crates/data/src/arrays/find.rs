@@ -87,13 +87,7 @@ enum At {
 
 impl Finding<'_> {
     pub(crate) fn find(&mut self, path: &Path) -> Result<Found> {
-        let metadata = fs::metadata(path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => Error::NotFound { path: path.into() },
-            _ => Error::Unreadable {
-                path: path.into(),
-                source,
-            },
-        })?;
+        let metadata = fs::metadata(path).map_err(|source| Error::of_path(path, source))?;
         if metadata.is_dir() {
             return self.folder(path);
         }

@@ -178,13 +178,7 @@ pub(crate) fn find_unlabelled(path: &Path, holder: &Holder) -> Result<List> {
 }
 
 fn is_folder(path: &Path) -> Result<bool> {
-    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => Error::NotFound { path: path.into() },
-        _ => Error::Unreadable {
-            path: path.into(),
-            source,
-        },
-    })?;
+    let metadata = fs::metadata(path).map_err(|source| Error::of_path(path, source))?;
     Ok(metadata.is_dir())
 }
 

@@ -189,6 +189,13 @@ impl Opening<'_> {
         let (path, options, holder) = (self.path, self.options, self.ledger.holder("files"));
         let (training, validation, test) = match find(path, &holder)? {
             Named::Table(table) => (self.listed(&table, &options.labels)?, None, None),
+            Named::Folder(_) if self.form.is_none() && !options.target.is_empty() => {
+                return Err(ImageProblem::TargetOfFolders {
+                    path: path.into(),
+                    target: options.target.clone(),
+                }
+                .into());
+            }
             Named::Folder(found) => (
                 self.labelled(found.training, &options.labels)?,
                 found.validation,

@@ -47,6 +47,8 @@ pub enum ImageProblem {
         value: String,
         known: Vec<String>,
     },
+    #[error("{}: its folders are the classes, and there is no column {target:?}", path.display())]
+    TargetOfFolders { path: PathBuf, target: String },
     #[error("{}: images of {class} alone can be read; {}: {fault}", path.display(), first.display())]
     OneClassLeft {
         path: PathBuf,
@@ -111,6 +113,9 @@ impl ImageProblem {
                 "mend the value, or say that it is one of several classes: --task multiclass".into()
             }
             ImageProblem::UnknownClass { .. } => "only classes that the training has can be judged by".into(),
+            ImageProblem::TargetOfFolders { .. } => {
+                "leave --target out, or name the table that lists images and labels".into()
+            }
             ImageProblem::OneClassLeft { .. } => {
                 "mend the files of the other classes: there is nothing to learn from one".into()
             }

@@ -6,6 +6,8 @@ mod errors;
 mod feeds;
 mod finding;
 mod formats;
+#[path = "../support/group.rs"]
+mod group;
 mod help;
 mod keeping;
 mod labels;

@@ -11,6 +11,7 @@ use tidegate_data::sketch::Moments;
 use tidegate_data::{Error, Holdout};
 use tidegate_memory::Ledger;
 
+use crate::group::Group;
 use crate::help::{Folder, npy, thirds};
 
 /// What an array of 256 MB is read in.
@@ -142,35 +143,6 @@ fn as_a_child() {
     };
     let map = std::env::var_os("TIDEGATE_TEST_MAPPED").is_some();
     work(Path::new(&folder), map);
-}
-
-/// A cgroup of our own, the file that tells its peak, and the one that sets its limit.
-struct Group(PathBuf, &'static str, &'static str);
-
-impl Group {
-    fn make(name: &str) -> Option<Group> {
-        let name = format!("tidegate-arrays-{name}-{}", std::process::id());
-        let places = [
-            (
-                "/sys/fs/cgroup/memory",
-                "memory.max_usage_in_bytes",
-                "memory.limit_in_bytes",
-            ),
-            ("/sys/fs/cgroup", "memory.peak", "memory.max"),
-        ];
-        places.into_iter().find_map(|(root, peak, limit)| {
-            let path = Path::new(root).join(&name);
-            fs::create_dir(&path).ok()?;
-            let group = Group(path, peak, limit);
-            group.0.join(peak).exists().then_some(group)
-        })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
 }
 
 #[test]

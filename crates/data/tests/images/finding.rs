@@ -154,6 +154,21 @@ fn what_is_left_out_of_a_part_is_told_with_it() {
 }
 
 #[test]
+fn folders_have_no_column_to_name() {
+    let folder = Folder::new(&[("a/1.png", picture(1)), ("b/1.png", picture(2))]);
+    let options = ImageOptions {
+        target: "label".into(),
+        ..ImageOptions::default()
+    };
+    let (error, hint) = folder.refused("", &options);
+    assert_eq!(
+        error,
+        ".: its folders are the classes, and there is no column \"label\""
+    );
+    assert!(hint.contains("leave --target out"), "{hint}");
+}
+
+#[test]
 fn a_class_without_an_image_that_can_be_read() {
     let mut files = vec![
         ("a/1.png", picture(1)),

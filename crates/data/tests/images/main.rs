@@ -3,13 +3,19 @@
 mod attacks;
 mod bad_files;
 mod balance;
+#[path = "../support/damage.rs"]
+mod damage;
 mod draw;
 mod feeds;
 mod finding;
 mod formats;
+#[path = "../support/group.rs"]
+mod group;
 mod help;
 mod many;
 mod memory;
 mod packs;
 mod sizes;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 mod tables;

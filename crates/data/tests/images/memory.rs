@@ -14,6 +14,7 @@ use tidegate_data::pack::PackStore;
 use tidegate_memory::{Counting, Ledger, give_freed_memory_back};
 
 use crate::draw::{Drawing, flat_jpeg, promise};
+use crate::group::Group;
 use crate::help::{Folder, open, samples, shuffled, sized, try_feed};
 
 #[global_allocator]
@@ -149,35 +150,6 @@ fn as_a_child() {
     let budget = std::env::var("TIDEGATE_TEST_BUDGET").unwrap().parse().unwrap();
     let left_out = work(Path::new(&folder), budget);
     assert_eq!(left_out, [] as [String; 0], "in {budget} bytes");
-}
-
-/// A cgroup of our own, the file that tells its peak, and the one that sets its limit.
-struct Group(PathBuf, &'static str, &'static str);
-
-impl Group {
-    fn make(name: &str) -> Option<Group> {
-        let name = format!("tidegate-images-{name}-{}", std::process::id());
-        let places = [
-            (
-                "/sys/fs/cgroup/memory",
-                "memory.max_usage_in_bytes",
-                "memory.limit_in_bytes",
-            ),
-            ("/sys/fs/cgroup", "memory.peak", "memory.max"),
-        ];
-        places.into_iter().find_map(|(root, peak, limit)| {
-            let path = Path::new(root).join(&name);
-            fs::create_dir(&path).ok()?;
-            let group = Group(path, peak, limit);
-            group.0.join(peak).exists().then_some(group)
-        })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
 }
 
 /// Runs the child in this budget and holds it against what the kernel counted.

@@ -12,8 +12,10 @@ use tidegate_data::images::{Augment, BadFileRule, ImageOptions, PackedImages, Re
 use tidegate_data::pack::{Layout, PackProblem, PackStore};
 use tidegate_memory::Ledger;
 
+use crate::damage::{DAMAGES, damage};
 use crate::draw::Drawing;
 use crate::help::{Folder, ROOMY, feed, in_place, pack, samples, shown, shuffled, sized};
+use crate::small_disk::SmallDisk;
 
 /// Opens, packs, and says whether the pack was there.
 fn packed(folder: &Folder, name: &str, options: &ImageOptions) -> (ArraySource, bool) {
@@ -259,18 +261,8 @@ fn a_damaged_pack_is_noticed_and_goes() {
     let key = folder.store().list().unwrap()[0].key;
     let place = folder.store().folder(key);
     for file in ["data.arrow", "index", "manifest.json"] {
-        for damage in ["cut", "changed", "gone"] {
-            let path = place.join(file);
-            let mut bytes = fs::read(&path).unwrap();
-            let middle = bytes.len() / 2;
-            match damage {
-                "cut" => fs::write(&path, &bytes[..middle]).unwrap(),
-                "gone" => fs::remove_file(&path).unwrap(),
-                _ => {
-                    bytes[middle] ^= 0x55;
-                    fs::write(&path, bytes).unwrap();
-                }
-            }
+        for how in DAMAGES {
+            damage(&place.join(file), how);
             let mut source = folder.open_with("", &sized(16)).unwrap().training;
             match pack(&mut source, &folder.store()) {
                 Ok(PackedImages::Built) => {}
@@ -371,33 +363,6 @@ fn a_pack_that_was_used_is_young() {
     packed(&folder, "", &sized(8));
     let used = store.list().unwrap()[0].last_used.unwrap();
     assert!(used.elapsed().unwrap() < Duration::from_secs(1_000));
-}
-
-/// A small disk in memory, which takes root.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(under: &Path, megabytes: u64) -> Option<SmallDisk> {
-        let path = under.join(".disk");
-        fs::create_dir(&path).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
-            .arg(&path)
-            .output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(SmallDisk(path)),
-            _ => {
-                eprintln!("skipped: a small disk cannot be mounted here");
-                None
-            }
-        }
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
 }
 
 #[test]

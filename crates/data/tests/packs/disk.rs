@@ -8,33 +8,7 @@ use tidegate_data::{BinsWriter, PackProblem, PackStore};
 use tidegate_memory::Ledger;
 
 use crate::help::{Block, ROOMY, Scratch, holdout, key, options, pass, pass_options};
-
-/// A small disk in memory, which takes root.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(under: &Path, megabytes: u64) -> Option<SmallDisk> {
-        let path = under.join("disk");
-        fs::create_dir(&path).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
-            .arg(&path)
-            .output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(SmallDisk(path)),
-            _ => {
-                eprintln!("skipped: a small disk cannot be mounted here");
-                None
-            }
-        }
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
+use crate::small_disk::SmallDisk;
 
 #[test]
 fn a_pack_larger_than_the_disk_is_not_begun() {

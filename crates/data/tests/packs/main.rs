@@ -3,10 +3,14 @@
 mod arrow;
 mod bins;
 mod builders;
+#[path = "../support/damage.rs"]
+mod damage;
 mod disk;
 mod help;
 mod passes;
 mod peak;
 mod samples;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 mod store;
 mod torn;

@@ -8,6 +8,7 @@ use tidegate_data::batch::{PlainRow, Width};
 use tidegate_data::{Batch, Error, Holdout, PackKey, Table};
 use tidegate_memory::Ledger;
 
+use crate::damage::{DAMAGES, damage};
 use crate::help::{ROOMY, Scratch, holdout, options, pass_options};
 
 fn rows_options(scratch: &Scratch, holdout: Holdout) -> RowsOptions {
@@ -135,20 +136,10 @@ fn a_pack_that_is_damaged_anywhere_is_built_again() {
     let whole = all(&encode(&scratch, &table, &ledger).training, &ledger);
     let folder = scratch.store().folder(PackKey::of(&[b"training"]));
     for file in ["data.arrow", "index", "manifest.json"] {
-        for damage in ["cut", "changed", "gone"] {
-            let path = folder.join(file);
-            let mut bytes = fs::read(&path).unwrap();
-            let middle = bytes.len() / 2;
-            match damage {
-                "cut" => fs::write(&path, &bytes[..middle]).unwrap(),
-                "gone" => fs::remove_file(&path).unwrap(),
-                _ => {
-                    bytes[middle] ^= 0x55;
-                    fs::write(&path, bytes).unwrap();
-                }
-            }
+        for how in DAMAGES {
+            damage(&folder.join(file), how);
             let samples = encode(&scratch, &table, &ledger);
-            assert!(all(&samples.training, &ledger) == whole, "{file} {damage}");
+            assert!(all(&samples.training, &ledger) == whole, "{file} {how}");
         }
     }
 }

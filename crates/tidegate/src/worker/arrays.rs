@@ -73,11 +73,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         ledger: &ledger,
         budget,
         held: vec![(RUNTIME.to_string(), runtime), ("arrays".to_string(), arrays)],
-        about: About {
-            target: Some(job.data.target.clone()).filter(|target| !target.is_empty()),
-            rows: Some(source.n_samples()),
-            bytes: source.bytes(),
-        },
+        about: About::samples(job, &source),
         name,
         design,
         source,

@@ -97,11 +97,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         ledger: &ledger,
         budget,
         held: vec![(RUNTIME.to_string(), runtime), ("files".to_string(), files)],
-        about: About {
-            target: Some(job.data.target.clone()).filter(|target| !target.is_empty()),
-            rows: Some(source.n_samples()),
-            bytes: source.bytes(),
-        },
+        about: About::samples(job, &source),
         name,
         design,
         source,
@@ -240,7 +236,7 @@ pub(super) fn tell_of_images(speaker: &Speaker, opened: &OpenedImages, job: &Job
     });
     if survey.gray > 0 && survey.colour > 0 {
         let text = format!(
-            "{} images are gray and {} in colour: all are read as {colour}",
+            "{} gray and {} in colour: all are read as {colour}",
             survey.gray, survey.colour
         );
         speaker.say(Event::Notice { text });

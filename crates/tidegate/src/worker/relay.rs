@@ -3,12 +3,13 @@
 use std::ops::ControlFlow;
 
 use tidegate_data::Table;
+use tidegate_data::arrays::ArraySource;
 use tidegate_memory::Ledger;
 use tidegate_train::Event as Told;
 use tidegate_watch::Event;
 
 use super::{Rate, Speaker, largest_stage};
-use crate::Error;
+use crate::{Error, Job};
 
 /// What a training learns from.
 #[derive(Debug, Clone)]
@@ -19,6 +20,14 @@ pub(super) struct About {
 }
 
 impl About {
+    pub(super) fn samples(job: &Job, source: &ArraySource) -> About {
+        About {
+            target: Some(job.data.target.clone()).filter(|target| !target.is_empty()),
+            rows: Some(source.n_samples()),
+            bytes: source.bytes(),
+        }
+    }
+
     pub(super) fn table(table: &Table) -> About {
         About {
             target: Some(table.encoders.target_column.clone()),

@@ -7,7 +7,7 @@ pub(crate) enum Fault {
     /// More bytes are needed to know the header.
     #[error("ends within its header")]
     Short,
-    #[error("ends too early: {percent} % of the picture is there")]
+    #[error("ends too early: {percent}% of the picture is there")]
     Truncated { percent: u8 },
     #[error("broken at byte {at}: {what}")]
     Broken { at: usize, what: &'static str },

@@ -54,7 +54,7 @@ fn what_is_cut_off_says_how_much_is_there() {
     assert!((25..75).contains(&percent), "{percent}");
     assert_eq!(
         fault(&sequential[..10]).to_string(),
-        "ends too early: 0 % of the picture is there"
+        "ends too early: 0% of the picture is there"
     );
 }
 
