@@ -10,7 +10,7 @@ use super::mistakes::Mistakes;
 use super::train::Options;
 use crate::linear::{Plan, THREAD_BYTES};
 use crate::tensors::PIECE_BYTES;
-use crate::{Error, RUNTIME, Result};
+use crate::{Alternative, Change, Error, RUNTIME, Result};
 
 /// The holders that a training takes from the ledger.
 pub(super) const ARENA: &str = "network";
@@ -34,6 +34,9 @@ pub struct Planned {
     pub keep: Keep,
     pub keep_validation: Keep,
     pub prefetch: u64,
+    /// What was changed so that it fits, and what else could be.
+    pub changes: Vec<Change>,
+    pub alternatives: Vec<Alternative>,
 }
 
 /// How the program learns.
@@ -195,6 +198,8 @@ pub fn plan(
         keep,
         keep_validation,
         prefetch,
+        changes: Vec::new(),
+        alternatives: Vec::new(),
     })
 }
 
