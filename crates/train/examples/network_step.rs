@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use tidegate_train::network::{Batch, Layer, Learning, Loss, Moment, Preset, Program, Purpose, Rule, Shape};
+use tidegate_train::network::{Batch, Layer, Learning, Loss, Moment, Precision, Preset, Program, Purpose, Rule, Shape};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +34,8 @@ fn main() {
             clip: None,
             accumulates: false,
             to_sample: false,
+            precision: Precision::F32,
+            recompute: Vec::new(),
         }),
     };
     let program = Program::compile(&layers, &Shape(input), outputs, &purpose).expect("a network that fits");
@@ -54,6 +56,7 @@ fn main() {
         let start = Instant::now();
         loss = machine.learn(&Batch {
             rows: batch,
+            before: 0,
             share: 1.0 / batch as f32,
             first: true,
             last: true,

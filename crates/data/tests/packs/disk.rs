@@ -1,8 +1,6 @@
 //! Disks that are too small, get full, or may not be written: training goes on without a pack.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tidegate_data::{BinsWriter, PackProblem, PackStore};
 use tidegate_memory::Ledger;

@@ -1,6 +1,5 @@
 //! Rows of a table as samples: the same values whatever became of the pack, those held out apart.
 
-use std::fs;
 use std::ops::ControlFlow;
 
 use tidegate_data::arrays::{ArraySource, FeedOptions, Keep, Order, Part, RowSamples, RowShape, RowsOptions};

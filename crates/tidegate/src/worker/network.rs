@@ -215,6 +215,9 @@ fn options(
             .unwrap_or(usual_batch)
             .min(source.n_samples().max(1) as usize),
         accumulate: train.accumulate as u32,
+        micro_batch: train.micro_batch,
+        precision: train.precision,
+        recompute: train.recompute,
         patience: train.patience,
         holdout,
         seed: train.seed,

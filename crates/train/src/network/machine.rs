@@ -14,10 +14,10 @@ use super::tensor::Initial;
 /// A network that was compiled for a purpose: every operation and the place of every buffer is known, and nothing is
 /// allocated yet.
 pub struct Program {
-    graph: Graph,
-    lowered: Lowered,
+    pub(super) graph: Graph,
+    pub(super) lowered: Lowered,
     layout: super::arena::Layout,
-    purpose: Purpose,
+    pub(super) purpose: Purpose,
 }
 
 /// What parts of the arena are for.
@@ -34,7 +34,11 @@ impl Program {
         outputs: usize,
         purpose: &Purpose,
     ) -> Result<Program, Misfit> {
-        let graph = Graph::new(layers, input, outputs)?;
+        Ok(Program::of(Graph::new(layers, input, outputs)?, purpose))
+    }
+
+    /// The program of a graph.
+    pub(super) fn of(graph: Graph, purpose: &Purpose) -> Program {
         let mut lowered = lower(&graph, purpose);
         // What no operation uses takes no room.
         for spec in &mut lowered.specs {
@@ -43,12 +47,12 @@ impl Program {
             }
         }
         let layout = lay_out(&lowered.specs);
-        Ok(Program {
+        Program {
             graph,
             lowered,
             layout,
             purpose: purpose.clone(),
-        })
+        }
     }
 
     /// The bytes of the arena.
@@ -137,6 +141,8 @@ pub struct Machine {
 #[derive(Debug, Clone, Copy)]
 pub struct Batch {
     pub rows: usize,
+    /// Samples of the batches before it that make up the step with it.
+    pub before: usize,
     /// How much a sample counts, see [`super::loss::Loss::weight`]: one divided by the weight of all samples of the step.
     pub share: f32,
     /// Whether it is the first and the last of the batches whose gradients are summed.
@@ -216,6 +222,7 @@ impl Machine {
             memory: &self.memory,
             crew: &self.crew,
             rows,
+            before: batch.map_or(0, |batch| batch.before),
             training,
             seed: batch.map_or(0, |batch| batch.seed),
             first: batch.is_none_or(|batch| batch.first),

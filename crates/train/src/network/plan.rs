@@ -2,11 +2,14 @@
 
 use tidegate_data::arrays::{ArraySource, FeedOptions, Keep, Order, Part};
 
+use super::choose::Knobs;
 use super::design::Design;
+use super::graph::Graph;
 use super::loss::Loss;
 use super::lower::{Learning, Purpose};
 use super::machine::Program;
 use super::mistakes::Mistakes;
+use super::setting::Setting;
 use super::train::Options;
 use crate::linear::{Plan, THREAD_BYTES};
 use crate::tensors::PIECE_BYTES;
@@ -26,9 +29,15 @@ const SPARE: u64 = 32;
 /// More threads have less to do than it takes to wake them.
 const MOST_THREADS: usize = 64;
 
+/// This part of the budget is left alone where the program is made to fit: a plan may be so far below what the kernel
+/// counts.
+const MARGIN: u64 = 50;
+
 /// A program and what it takes to train it.
 pub struct Planned {
     pub program: Program,
+    /// How it is trained.
+    pub setting: Setting,
     pub plan: Plan,
     /// How the samples are kept, those that judge, and how far they are read ahead.
     pub keep: Keep,
@@ -40,23 +49,25 @@ pub struct Planned {
 }
 
 /// How the program learns.
-pub(super) fn purpose(options: &Options, loss: &Loss, threads: usize) -> Purpose {
+fn purpose(options: &Options, loss: &Loss, setting: &Setting, threads: usize) -> Purpose {
     Purpose {
-        batch: options.batch,
+        batch: setting.batch,
         threads,
         learning: Some(Learning {
             loss: loss.clone(),
             rule: options.rule,
             clip: options.clip,
-            accumulates: options.accumulate > 1,
+            accumulates: setting.accumulate > 1,
             to_sample: false,
+            precision: setting.precision,
+            recompute: setting.recompute.clone(),
         }),
     }
 }
 
-pub(super) fn feed_options(options: &Options, prefetch: u64, part: Part) -> FeedOptions {
+pub(super) fn feed_options(options: &Options, batch: usize, prefetch: u64, part: Part) -> FeedOptions {
     FeedOptions {
-        batch: options.batch,
+        batch,
         order: Order::InPlace,
         start: 0,
         part,
@@ -65,8 +76,9 @@ pub(super) fn feed_options(options: &Options, prefetch: u64, part: Part) -> Feed
     }
 }
 
-/// Compiles the network and works out what training it takes beside what is `held` already, of the budget. With as many
-/// threads as fit; then reads ahead as far as is of use, and holds the samples in memory where they fit.
+/// Compiles the network and works out what training it takes beside what is `held` already, of the budget. Where it would
+/// not fit, in the fastest way that does; then reads ahead as far as is of use, and holds the samples in memory where they
+/// fit.
 pub fn plan(
     design: &Design,
     source: &ArraySource,
@@ -77,37 +89,37 @@ pub fn plan(
     budget: u64,
 ) -> Result<Planned> {
     let loss = options.loss.clone().unwrap_or_else(|| design.loss());
-    let compile = |threads: usize| {
-        Program::compile(
-            &design.layers,
-            &super::Shape(design.input.clone()),
-            design.outputs(),
-            &purpose(options, &loss, threads),
-        )
+    let graph = Graph::new(&design.layers, &super::Shape(design.input.clone()), design.outputs())?;
+    let compile = |setting: &Setting, threads: usize| {
+        Program::of(graph.clone(), &purpose(options, &loss, setting, threads))
     };
-    let one = compile(1)?;
-    let feed = feed_options(options, 0, Part::All);
     // One feed at a time: that of what is learned from, or of images that judge, which may be larger.
     let most = |bytes: &dyn Fn(&ArraySource) -> u64| {
         let judging = validation.filter(|validation| validation.is_fed()).map(bytes);
         bytes(source).max(judging.unwrap_or(0))
     };
-    let feed_bytes = |prefetch: u64| most(&|source| source.feed_bytes(&FeedOptions { prefetch, ..feed }));
-    let least_feed = most(&|source| source.least_feed_bytes(&feed));
+    let feed_bytes = |batch: usize, prefetch: u64| {
+        let feed = feed_options(options, batch, prefetch, Part::All);
+        most(&|source| source.feed_bytes(&feed))
+    };
+    let least_feed = |batch: usize| {
+        let feed = feed_options(options, batch, 0, Part::All);
+        most(&|source| source.least_feed_bytes(&feed))
+    };
     let evaluated = super::judge::bytes(&design.labels) + Mistakes::BYTES + PIECE_BYTES;
-    let (learned, kept) = one.n_weights();
+    let n_weights: usize = graph.weights.iter().map(|weight| weight.form.len()).sum();
     let best = if options.patience.is_some() {
-        4 * (learned + kept) as u64
+        4 * n_weights as u64
     } else {
         0
     };
-    let needs = |program: &Program, threads: usize, data: Data| {
+    let needs = |arena: u64, threads: usize, data: Data| {
         let mut holders = held.to_vec();
         if let Some((_, runtime)) = holders.iter_mut().find(|(name, _)| name == RUNTIME) {
             *runtime += threads as u64 * THREAD_BYTES;
         }
         let own = [
-            (ARENA, program.bytes()),
+            (ARENA, arena),
             (BEST, best),
             (EVALUATION, evaluated),
             (FEED, data.feed),
@@ -127,28 +139,45 @@ pub fn plan(
     let mut keep_validation = keep.clone();
     let kept_bytes =
         |source: Option<&ArraySource>, keep: &Keep| source.map_or(0, |source| source.keep_bytes(keep));
-    let mut data = Data {
-        feed: least_feed,
+    let least_data = |batch: usize| Data {
+        feed: least_feed(batch),
         samples: source.keep_bytes(&keep),
         validation: kept_bytes(validation, &keep),
     };
-    let mut found = None;
-    for n in (1..=threads.clamp(1, MOST_THREADS)).rev() {
-        let program = compile(n)?;
-        if total(&needs(&program, n, data)) <= budget {
-            found = Some((n, program));
-            break;
-        }
-    }
-    let Some((threads, program)) = found else {
-        let holders = needs(&one, 1, data);
-        return Err(Error::BudgetTooSmall {
-            least: total(&holders),
+    let knobs = Knobs {
+        plain: Setting {
+            batch: options.batch,
+            accumulate: options.accumulate,
+            precision: options.precision.unwrap_or_default(),
+            recompute: Vec::new(),
+        },
+        micro_batch: options.micro_batch,
+        precision: options.precision,
+        recompute: options.recompute,
+        begun: options.begun.as_ref(),
+        mixes: options.mixes,
+        threads: threads.clamp(1, MOST_THREADS),
+        compile: &compile,
+        room: &|threads, batch| {
+            let others = total(&needs(0, threads, least_data(batch)));
+            (budget - budget / MARGIN).checked_sub(others)
+        },
+        peak: &|arena, threads, batch| total(&needs(arena, threads, least_data(batch))),
+    };
+    let way = knobs.choose().map_err(|least| {
+        let holders = needs(least.bytes, least.threads, least_data(least.setting.batch));
+        let needed = total(&holders);
+        Error::BudgetTooSmall {
+            least: needed + needed / (MARGIN - 1) + 1,
             budget,
             holders,
-        });
-    };
-    let left = |data: Data| budget.checked_sub(total(&needs(&program, threads, data)));
+        }
+    })?;
+    let (changes, alternatives) = (knobs.changes(&way), knobs.alternatives(&way));
+    let (batch, threads) = (way.setting.batch, way.threads);
+    let program = compile(&way.setting, threads);
+    let mut data = least_data(batch);
+    let left = |data: Data| budget.checked_sub(total(&needs(program.bytes(), threads, data)));
     // What fits in memory as a whole is held there, what is learned from first, and needs no slots to be read into.
     let whole = Keep {
         memory: u64::MAX,
@@ -161,20 +190,20 @@ pub fn plan(
     let mut prefetch = 0;
     if source.is_fed() {
         // Reading ahead comes first: what brings samples has to be there, wherever they are kept.
-        prefetch = most(&|source| source.good_prefetch(options.batch, options.feed_threads))
+        prefetch = most(&|source| source.good_prefetch(batch, options.feed_threads))
             .min(left(data).unwrap_or(0));
-        data.feed = feed_bytes(prefetch);
+        data.feed = feed_bytes(batch, prefetch);
         keep.memory = left(data).unwrap_or(0).saturating_sub(budget / SPARE);
         data.samples = source.keep_bytes(&keep);
         // What is left is for reading further ahead.
         prefetch += left(data).unwrap_or(0).saturating_sub(budget / SPARE);
-        data.feed = feed_bytes(prefetch);
+        data.feed = feed_bytes(batch, prefetch);
     } else if !options.map && left(with_samples).is_some() {
         keep.memory = with_samples.samples;
         data = with_samples;
     } else if let Some(left) = left(data) {
-        prefetch = source.good_prefetch(options.batch, 1).min(left);
-        data.feed = feed_bytes(prefetch);
+        prefetch = source.good_prefetch(batch, 1).min(left);
+        data.feed = feed_bytes(batch, prefetch);
     }
     let with_validation = Data {
         validation: kept_bytes(validation, &whole),
@@ -189,7 +218,7 @@ pub fn plan(
     }
     let plan = Plan {
         threads,
-        holders: needs(&program, threads, data),
+        holders: needs(program.bytes(), threads, data),
         budget,
     };
     Ok(Planned {
@@ -198,8 +227,9 @@ pub fn plan(
         keep,
         keep_validation,
         prefetch,
-        changes: Vec::new(),
-        alternatives: Vec::new(),
+        setting: way.setting,
+        changes,
+        alternatives,
     })
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::design::Design;
 use super::machine::Machine;
+use super::setting::Setting;
 use super::stall::Fed;
 use super::train::Options;
 use crate::checkpoint::Draft;
@@ -84,7 +85,16 @@ impl Settings {
 #[derive(Serialize, Deserialize)]
 struct Saved {
     network: Settings,
+    /// How it was trained, where that was chosen.
+    #[serde(default)]
+    setting: Option<Setting>,
     progress: Progress,
+}
+
+/// How the training that left a checkpoint was done.
+pub fn begun(checkpoint: &Checkpoint) -> Result<Option<Setting>> {
+    let saved: Saved = checkpoint.state()?;
+    Ok(saved.setting)
 }
 
 /// Weights of the best epoch, in the order of [`Machine::parts`], states left out.
@@ -93,12 +103,14 @@ pub(super) type BestWeights = Vec<(String, Vec<f32>)>;
 pub(super) fn save(
     machine: &Machine,
     settings: &Settings,
+    setting: &Setting,
     progress: &Progress,
     best: Option<&BestWeights>,
     folder: &Path,
 ) -> Result<()> {
     let saved = Saved {
         network: settings.clone(),
+        setting: Some(setting.clone()),
         progress: progress.clone(),
     };
     let mut draft = Draft::new(&saved);

@@ -31,8 +31,9 @@ impl Memory {
 pub(crate) struct Step<'a> {
     pub memory: &'a Memory,
     pub crew: &'a Crew,
-    /// Samples in the batch.
+    /// Samples in the batch, and in those before it that make up the step with it.
     pub rows: usize,
+    pub before: usize,
     /// Whether this is for learning: values are left out, and batches are normed by their own mean.
     pub training: bool,
     /// What randomness is drawn from.

@@ -16,9 +16,11 @@ use super::loss::Loss;
 use super::machine::{Batch, Fault, Machine};
 use super::mistakes::{Mistake, Mistakes};
 use super::plan::{ARENA, BEST, EVALUATION, Planned, feed_options};
+use super::precision::Precision;
 use super::prior::prior;
 use super::rule::{Moment, Rule};
 use super::schedule::{Course, Schedule};
+use super::setting::{Recompute, Setting};
 use super::stall::Feeding;
 use super::state::{self, Best, BestWeights, Past, Progress, Settings};
 use super::step::Mix;
@@ -40,6 +42,15 @@ pub struct Options {
     pub batch: usize,
     /// Batches whose gradients are summed before a step.
     pub accumulate: u32,
+    /// Samples of a batch that are learned from at a time, where that is not for the plan to choose; it divides the batch.
+    pub micro_batch: Option<usize>,
+    /// How values wait for the way back, and which are made again, where that is not for the plan to choose.
+    pub precision: Option<Precision>,
+    pub recompute: Option<Recompute>,
+    /// How it was begun, where it is taken up again.
+    pub begun: Option<Setting>,
+    /// Whether samples are mixed with others of their batch.
+    pub mixes: bool,
     /// Ends when the samples that judge have not become better for so many epochs, and keeps the best weights.
     pub patience: Option<u32>,
     /// Samples that judge, where there are no others.
@@ -133,7 +144,7 @@ pub fn train(
             (Progress::default(), None)
         }
     };
-    let steps_per_epoch = n_training.div_ceil((options.batch * options.accumulate as usize) as u64);
+    let steps_per_epoch = n_training.div_ceil(planned.setting.step());
     let mut training = Training {
         design,
         samples,
@@ -147,6 +158,7 @@ pub fn train(
             steps_per_epoch,
         },
         prefetch: planned.prefetch,
+        setting: planned.setting,
         part,
         n_training,
         prior: prior(samples.training, part),
@@ -194,6 +206,7 @@ struct Training<'a, 'b> {
     ledger: &'a Ledger,
     course: Course,
     prefetch: u64,
+    setting: Setting,
     part: Part,
     n_training: u64,
     prior: Vec<f64>,
@@ -242,7 +255,7 @@ impl Training<'_, '_> {
                 epoch: u64::from(self.progress.epoch),
             },
             start: self.progress.position,
-            ..feed_options(self.options, self.prefetch, self.part)
+            ..feed_options(self.options, self.setting.batch, self.prefetch, self.part)
         };
         let (source, ledger) = (self.samples.training, self.ledger);
         self.feeding = Feeding::start(source);
@@ -274,24 +287,22 @@ impl Training<'_, '_> {
 
     /// Whether a batch is the last of a step.
     fn ends_step(&self, batch: &SampleBatch) -> bool {
-        let step = (self.options.batch * self.options.accumulate as usize) as u64;
-        batch.cursor() >= self.n_training || batch.cursor() - self.progress.position >= step
+        batch.cursor() >= self.n_training || batch.cursor() - self.progress.position >= self.setting.step()
     }
 
     fn learn(&mut self, batch: &SampleBatch) -> Result<f64> {
         let rows = batch.n_samples();
-        let step_rows = (self.options.batch * self.options.accumulate as usize) as u64;
-        let of_step = match self.options.accumulate {
+        let of_step = match self.setting.accumulate {
             1 => rows as u64,
-            _ => step_rows.min(self.n_training - self.progress.position),
+            _ => self.setting.step().min(self.n_training - self.progress.position),
         };
         let learned = Batch {
             rows,
             share: 1.0 / of_step as f32,
             first: !self.begun,
             last: self.ends_step(batch),
-            // Batches of one step leave out other values.
-            seed: mix(self.options.seed ^ mix(self.progress.step ^ batch.cursor() << 32)),
+            before: (batch.first() - self.progress.position) as usize,
+            seed: mix(self.options.seed ^ mix(self.progress.step)),
             mix: batch.mixing().map(|mixing| Mix {
                 distance: mixing.distance,
                 share: mixing.share,
@@ -444,7 +455,7 @@ impl Training<'_, '_> {
         };
         let mut judge = Judge::new(&self.design.labels, &self.prior);
         let (mut rows, mut loss, mut mistakes) = (0u64, 0.0, Mistakes::default());
-        let options = feed_options(self.options, self.prefetch, part);
+        let options = feed_options(self.options, self.setting.batch, self.prefetch, part);
         let outputs = self.design.outputs();
         source.feed(&options, self.ledger, |batch| {
             self.take(batch)?;
@@ -479,6 +490,7 @@ impl Training<'_, '_> {
         let saved = state::save(
             &self.machine,
             &self.settings,
+            &self.setting,
             &self.progress,
             self.best.as_ref(),
             folder,

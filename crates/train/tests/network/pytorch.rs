@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tidegate_train::network::{Batch, Layer, Learning, Loss, Machine, Moment, Program, Purpose, Rule, Shape};
+use tidegate_train::network::{Batch, Layer, Learning, Loss, Machine, Moment, Precision, Program, Purpose, Rule, Shape};
 
 #[derive(Deserialize)]
 struct Cases {
@@ -104,6 +104,8 @@ fn learning(case: &Case, rule: Rule, clip: Option<f32>, accumulates: bool) -> Le
         clip,
         accumulates,
         to_sample: !accumulates || case.x_gradient.is_some(),
+        precision: Precision::F32,
+        recompute: Vec::new(),
     }
 }
 
@@ -117,6 +119,7 @@ fn check_gradients(case: &Case, threads: usize) -> Result<(), String> {
     fill(case, &mut machine);
     let batch = Batch {
         rows: case.batch,
+        before: 0,
         share: share(case),
         first: true,
         last: false,
@@ -188,6 +191,7 @@ fn check_steps(case: &Case, keep: bool) -> Result<(), String> {
         fill(case, &mut machine);
         machine.learn(&Batch {
             rows: case.batch,
+            before: 0,
             share: share(case),
             first: true,
             last: true,

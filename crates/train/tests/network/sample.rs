@@ -1,6 +1,8 @@
 //! Networks with every kind of operation, and batches for them.
 
-use tidegate_train::network::{Batch, Layer, Learning, Loss, Machine, Moment, Program, Purpose, Rule, Shape};
+use tidegate_train::network::{
+    Batch, Layer, Learning, Loss, Machine, Moment, Precision, Program, Purpose, Rule, Shape,
+};
 
 /// Networks that have every kind of operation, in sizes that divide by nothing.
 pub(crate) fn networks() -> Vec<(&'static str, Vec<usize>, usize)> {
@@ -49,6 +51,8 @@ pub(crate) fn learning(clip: Option<f32>) -> Learning {
         clip,
         accumulates: false,
         to_sample: false,
+        precision: Precision::F32,
+        recompute: Vec::new(),
     }
 }
 
@@ -84,6 +88,7 @@ pub(crate) fn fill(machine: &mut Machine, step: u64, outputs: usize, tokens: boo
 pub(crate) fn batch(step: u64, rows: usize) -> Batch {
     Batch {
         rows,
+        before: 0,
         share: 1.0 / rows as f32,
         first: true,
         last: true,

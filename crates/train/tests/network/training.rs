@@ -41,7 +41,7 @@ fn draw(state: &mut u32) -> u32 {
 }
 
 /// Grey images of 12×10 with a bright bar at one of three places, and noise.
-fn write_bars(folder: &Path, n: usize) -> PathBuf {
+pub(super) fn write_bars(folder: &Path, n: usize) -> PathBuf {
     let mut state = 5;
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for i in 0..n {
@@ -63,7 +63,7 @@ fn write_bars(folder: &Path, n: usize) -> PathBuf {
 const LAYERS: &str = r#"[{"conv": 8, "activation": "relu"}, "batch_norm", {"max_pool": 2}, "flatten", {"dropout": 0.2},
     {"dense": 16, "activation": "relu"}]"#;
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options {
         loss: None,
         rule: Rule::default(),
@@ -74,6 +74,11 @@ fn options() -> Options {
         epochs: 3,
         batch: 16,
         accumulate: 1,
+        micro_batch: None,
+        precision: None,
+        recompute: None,
+        begun: None,
+        mixes: false,
         patience: None,
         holdout: Holdout::new(0.2, 1),
         seed: 11,
@@ -87,11 +92,11 @@ fn options() -> Options {
     }
 }
 
-fn open(path: &Path, ledger: &Ledger) -> ArraySource {
+pub(super) fn open(path: &Path, ledger: &Ledger) -> ArraySource {
     ArraySource::open(path, &ArrayOptions::default(), ledger).unwrap()
 }
 
-fn design(source: &ArraySource, options: &Options, layers: &str, ledger: &Ledger) -> Design {
+pub(super) fn design(source: &ArraySource, options: &Options, layers: &str, ledger: &Ledger) -> Design {
     let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
     let part = Part::Training(options.holdout);
     let input = input_shape(source, Some(&layers));
@@ -106,7 +111,7 @@ fn design(source: &ArraySource, options: &Options, layers: &str, ledger: &Ledger
 }
 
 /// Trains and returns the outcome, with all events; `stop` is set at the event that says so.
-fn run(
+pub(super) fn run(
     path: &Path,
     options: &Options,
     layers: &str,
@@ -120,7 +125,7 @@ fn run(
     run_on(source, &design, options, &ledger, resume, stops)
 }
 
-fn run_on(
+pub(super) fn run_on(
     mut source: ArraySource,
     design: &Design,
     options: &Options,
@@ -153,14 +158,14 @@ fn run_on(
     outcome
 }
 
-fn done(outcome: Outcome) -> (NetworkModel, Report) {
+pub(super) fn done(outcome: Outcome) -> (NetworkModel, Report) {
     match outcome {
         Outcome::Done(done) => *done,
         Outcome::Stopped { epoch, .. } => panic!("stopped in epoch {epoch}"),
     }
 }
 
-fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
+pub(super) fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
     let names: Vec<String> = machine.tensors().map(|(name, ..)| name.to_string()).collect();
     let of = |name: String| {
         let bits = machine
@@ -174,7 +179,7 @@ fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
     names.into_iter().map(of).collect()
 }
 
-fn metric(report: &Report, name: &str) -> f64 {
+pub(super) fn metric(report: &Report, name: &str) -> f64 {
     report
         .metrics
         .iter()

@@ -5,6 +5,7 @@ use super::super::graph::NodeKind;
 use super::super::layer::{Activation, Over};
 use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool, sparse};
 use super::super::step::Learned;
+use super::between::Stored;
 use super::{Lowering, Slope, pointwise_conv};
 
 impl Lowering<'_> {
@@ -15,7 +16,7 @@ impl Lowering<'_> {
             return None;
         }
         let len = self.graph.nodes[input].shape.len();
-        match self.slopes[input] {
+        match self.slope_of(input) {
             Some(known) if known.buffer != slope => Some((known.buffer, true)),
             Some(known) => {
                 // What is read must not be what is written.
@@ -30,6 +31,7 @@ impl Lowering<'_> {
                 self.slopes[input] = Some(Slope {
                     buffer: own,
                     shared: false,
+                    half: false,
                 });
                 Some((own, true))
             }
@@ -38,6 +40,7 @@ impl Lowering<'_> {
                 self.slopes[input] = Some(Slope {
                     buffer,
                     shared: false,
+                    half: false,
                 });
                 Some((buffer, false))
             }
@@ -50,7 +53,8 @@ impl Lowering<'_> {
             return slope.buffer;
         };
         let len = self.graph.nodes[node].shape.len();
-        let told = self.kept[node].unwrap_or(self.made[node]);
+        let made = self.value(node);
+        let told = self.kept[node].unwrap_or(made);
         let into = slope.shared.then(|| (self.of_batch(len), false));
         let op = pointwise::ActivateBack {
             len,
@@ -71,6 +75,23 @@ impl Lowering<'_> {
         weight.and_then(|weight| self.learned[weight].clone())
     }
 
+    /// What a node was given, where that is asked for.
+    fn input_of(&mut self, node: usize, asks: bool) -> Buffer {
+        let input = self.graph.nodes[node].inputs[0];
+        match asks {
+            true => self.value(input),
+            false => self.made[input],
+        }
+    }
+
+    /// Where a pool found its largest values, if it is one of those.
+    fn chosen(&mut self, node: usize) -> Option<Buffer> {
+        if self.told[node].is_some() && self.stored[node] == Stored::Gone {
+            self.bring_back(node);
+        }
+        self.told[node]
+    }
+
     pub(super) fn backward(&mut self, node: usize, slope: Slope) {
         let graph = self.graph;
         let this = &graph.nodes[node];
@@ -79,7 +100,6 @@ impl Lowering<'_> {
             return;
         }
         let input = this.inputs[0];
-        let x = self.made[input];
         match &this.kind {
             NodeKind::Input => {}
             NodeKind::Reshape => self.pass_on(node, 0, slope),
@@ -88,6 +108,7 @@ impl Lowering<'_> {
                 let shared = Slope {
                     buffer: undone,
                     shared: true,
+                    half: false,
                 };
                 self.pass_on(node, 0, shared);
                 self.pass_on(node, 1, shared);
@@ -105,7 +126,7 @@ impl Lowering<'_> {
                     outputs: *outputs,
                     places: this.shape.places(),
                 };
-                self.backward_dense(node, extent, (*weight, *bias), x, undone);
+                self.backward_dense(node, extent, (*weight, *bias), undone);
             }
             NodeKind::Conv {
                 window,
@@ -115,12 +136,15 @@ impl Lowering<'_> {
                 activation,
             } => {
                 let extent = self.conv_extent(node, window, *groups);
+                if self.pooled[node].is_some() {
+                    self.value(node);
+                }
                 let pooled = self.pooled[node];
                 if pooled.is_none()
                     && let Some(extent) = pointwise_conv(window, &extent)
                 {
                     let undone = self.undo(node, *activation, slope);
-                    return self.backward_dense(node, extent, (*weight, *bias), x, undone);
+                    return self.backward_dense(node, extent, (*weight, *bias), undone);
                 }
                 let undone = match pooled {
                     None => self.undo(node, *activation, slope),
@@ -129,7 +153,9 @@ impl Lowering<'_> {
                 let x_slope = self.slope_into(node, 0, undone);
                 let (learned, bias) = (self.learned_of(Some(*weight)), self.learned_of(*bias));
                 let turned = x_slope.is_some().then(|| self.transient(extent.weights()));
-                let sums = extent.sums_parts() && (learned.is_some() || bias.is_some());
+                let learns = learned.is_some() || bias.is_some();
+                let x = self.input_of(node, learns);
+                let sums = extent.sums_parts() && learns;
                 let partial = sums.then(|| self.transient(extent.partial_len(batch)));
                 self.scratch(conv::Backward::scratch(
                     &extent,
@@ -154,7 +180,7 @@ impl Lowering<'_> {
                     batch,
                 };
                 let uses = [
-                    Some(x),
+                    learns.then_some(x),
                     Some(undone),
                     x_slope.map(|(buffer, _)| buffer),
                     turned,
@@ -175,8 +201,9 @@ impl Lowering<'_> {
                 let x_slope = self.slope_into(node, 0, undone);
                 let extent = self.depthwise_extent(node, window);
                 let (learned, bias) = (self.learned_of(Some(*weight)), self.learned_of(*bias));
-                let sums = learned.is_some() || bias.is_some();
-                let partial = sums.then(|| self.transient(extent.partial_len(batch)));
+                let learns = learned.is_some() || bias.is_some();
+                let x = self.input_of(node, learns);
+                let partial = learns.then(|| self.transient(extent.partial_len(batch)));
                 let op = depthwise::Backward {
                     extent,
                     x,
@@ -188,7 +215,12 @@ impl Lowering<'_> {
                     bias,
                     batch,
                 };
-                let uses = [Some(x), Some(undone), x_slope.map(|(buffer, _)| buffer), partial];
+                let uses = [
+                    learns.then_some(x),
+                    Some(undone),
+                    x_slope.map(|(buffer, _)| buffer),
+                    partial,
+                ];
                 self.push(node, op, &uses);
             }
             NodeKind::Pool { .. } if self.pooled[node].is_some() => {
@@ -199,7 +231,7 @@ impl Lowering<'_> {
                 let Some((x_slope, add)) = self.slope_into(node, 0, slope.buffer) else {
                     return;
                 };
-                let chosen = self.told[node];
+                let chosen = self.chosen(node);
                 let op = pool::Backward {
                     extent: self.pool_extent(node, window),
                     slope: slope.buffer,
@@ -214,7 +246,7 @@ impl Lowering<'_> {
                     return;
                 };
                 let from = &graph.nodes[input].shape;
-                let chosen = self.told[node];
+                let chosen = self.chosen(node);
                 let op = pool::GlobalBack {
                     places: from.places(),
                     channels: from.channels(),
@@ -244,10 +276,9 @@ impl Lowering<'_> {
                 let Some(into) = self.slope_into(node, 0, slope) else {
                     return;
                 };
-                let told = if activation.slope_from_result() {
-                    self.made[node]
-                } else {
-                    x
+                let told = match activation.slope_from_result() {
+                    true => self.value(node),
+                    false => self.value(input),
                 };
                 let op = pointwise::ActivateBack {
                     len: this.shape.len(),
@@ -258,7 +289,7 @@ impl Lowering<'_> {
                 };
                 self.push(node, op, &[Some(told), Some(slope), Some(into.0)]);
             }
-            NodeKind::Norm { .. } => self.backward_norm(node, x, slope.buffer),
+            NodeKind::Norm { .. } => self.backward_norm(node, slope.buffer),
             NodeKind::Embedding {
                 width,
                 tokens,
@@ -267,6 +298,7 @@ impl Lowering<'_> {
                 let Some(learned) = self.learned_of(Some(*weight)) else {
                     return;
                 };
+                let x = self.value(input);
                 let sums = self.transient(tokens * width);
                 let op = embedding::Backward {
                     extent: embedding::Extent {
@@ -286,6 +318,7 @@ impl Lowering<'_> {
                     return;
                 };
                 let extent = self.sparse_extent(node);
+                let x = self.value(input);
                 let (heads, next) = (self.persistent(extent.places), self.of_batch(extent.pairs));
                 self.scratch(extent.width);
                 let op = sparse::Backward {
@@ -325,7 +358,7 @@ impl Lowering<'_> {
             return;
         }
         match self.slopes[input] {
-            None => self.slopes[input] = Some(slope),
+            None => self.slopes[input] = Some(self.waiting(node, input, slope)),
             Some(_) => {
                 let len = self.graph.nodes[input].shape.len();
                 let Some((into, _)) = self.slope_into(node, i, slope.buffer) else {
@@ -347,7 +380,6 @@ impl Lowering<'_> {
         node: usize,
         extent: dense::Extent,
         (weight, bias): (usize, Option<usize>),
-        x: Buffer,
         slope: Buffer,
     ) {
         // The input's slope comes first: it asks for the weights as they were.
@@ -366,6 +398,7 @@ impl Lowering<'_> {
         if learned.is_none() && bias.is_none() {
             return;
         }
+        let x = self.input_of(node, true);
         self.scratch(dense::ToWeights::scratch(extent));
         let parts = dense::ToWeights::parts(extent).filter(|_| learned.is_some());
         let partial = parts.map(|parts| {
@@ -387,7 +420,7 @@ impl Lowering<'_> {
         );
     }
 
-    fn backward_norm(&mut self, node: usize, x: Buffer, slope: Buffer) {
+    fn backward_norm(&mut self, node: usize, slope: Buffer) {
         let NodeKind::Norm {
             over,
             groups,
@@ -403,6 +436,7 @@ impl Lowering<'_> {
         let x_slope = self.slope_into(node, 0, slope);
         let (learned_scale, learned_shift) = (self.learned_of(Some(scale)), self.learned_of(Some(shift)));
         let partial = self.transient(2 * batch_norm::PARTS * extent.channels);
+        let x = self.input_of(node, true);
         let Some(told) = self.told[node] else { return };
         let uses = [
             Some(x),

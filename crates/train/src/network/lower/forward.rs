@@ -4,6 +4,7 @@ use super::super::arena::Buffer;
 use super::super::graph::NodeKind;
 use super::super::layer::{Activation, Over, PoolKind};
 use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool, sparse};
+use super::between::Stored;
 use super::{Lowering, pointwise_conv};
 
 /// Values of an image that the way back of a fused pool may hold for every thread.
@@ -24,14 +25,12 @@ impl Lowering<'_> {
         let this = &graph.nodes[node];
         let len = this.shape.len();
         if let NodeKind::Reshape = this.kind {
-            let same = self.made[this.inputs[0]];
-            self.made.push(same);
+            self.makes(node, self.made[this.inputs[0]]);
             return;
         }
         if let Some(pooled) = self.pooled_before(node) {
             // The convolution before has done it, and made what this node makes.
-            let made = self.made[this.inputs[0]];
-            self.made.push(made);
+            self.makes(node, self.made[this.inputs[0]]);
             self.pooled[node] = Some(pooled);
             return;
         }
@@ -46,7 +45,7 @@ impl Lowering<'_> {
             rows * columns * graph.nodes[node + 1].shape.channels()
         });
         let y = self.of_batch(y_len);
-        self.made.push(y);
+        self.makes(node, y);
         let (Some(x), Some(from)) = (x, from) else { return };
         match &this.kind {
             NodeKind::Dense {
@@ -223,6 +222,14 @@ impl Lowering<'_> {
         self.mark(node, y, y_len);
     }
 
+    /// Notes where the values of a node are.
+    fn makes(&mut self, node: usize, made: Buffer) {
+        match self.made.get_mut(node) {
+            Some(before) => *before = made,
+            None => self.made.push(made),
+        }
+    }
+
     /// Notes that the last operation makes what the node makes.
     fn mark(&mut self, node: usize, made: Buffer, len: usize) {
         if let Some(op) = self.ops.last_mut().filter(|op| op.node == node) {
@@ -251,7 +258,10 @@ impl Lowering<'_> {
             true => self.made[a],
             false => self.of_batch(len),
         };
-        self.made.push(y);
+        self.makes(node, y);
+        if y == self.made[a] {
+            self.stored[a] = Stored::Gone;
+        }
         let op = pointwise::Add {
             len,
             a: self.made[a],
@@ -282,10 +292,13 @@ impl Lowering<'_> {
         let (scale_buffer, shift_buffer) = (self.weights[scale], self.weights[shift]);
         match (over, running) {
             (Over::Batch, Some((mean, variance))) => {
-                let told = self.transient(2 * extent.channels);
+                // Made again, it has the mean and deviation that it had.
+                let again = self.told[node];
+                let told = again.unwrap_or_else(|| self.transient(2 * extent.channels));
                 let partial = self.transient(2 * batch_norm::PARTS * extent.channels);
                 self.told[node] = Some(told);
                 let op = batch_norm::Forward {
+                    again: again.is_some(),
                     extent,
                     x,
                     y,
@@ -305,7 +318,10 @@ impl Lowering<'_> {
                     extent,
                     groups: (over == Over::Group).then_some(groups),
                 };
-                let told = self.of_batch(within.told_len());
+                let told = match self.told[node] {
+                    Some(told) => told,
+                    None => self.of_batch(within.told_len()),
+                };
                 self.told[node] = Some(told);
                 let op = norm::Forward {
                     within,
@@ -321,7 +337,7 @@ impl Lowering<'_> {
     }
 
     /// The size and output of a max-pool that the convolution `node` can do at once.
-    fn can_pool(&self, node: usize) -> Option<([usize; 2], [usize; 2])> {
+    pub(super) fn can_pool(&self, node: usize) -> Option<([usize; 2], [usize; 2])> {
         let this = &self.graph.nodes[node];
         let NodeKind::Conv {
             window: over,

@@ -1,17 +1,20 @@
 //! A graph becomes operations: forward, back, and what weights do with their gradients; with the life of every buffer.
 
 mod backward;
+mod between;
 mod forward;
 
 use super::arena::{Buffer, Spec, values_of};
 use super::graph::{Graph, NodeKind};
 use super::kernels::correlate::Axis;
-
 use super::loss::Loss;
 use super::ops::{batch_norm, conv, dense, depthwise, loss, pool, sparse, update};
+use super::precision::Precision;
 use super::rule::Rule;
 use super::shape::Window;
 use super::step::{Learned, Op};
+
+pub(crate) use between::Between;
 
 /// What a program is made for.
 #[derive(Debug, Clone)]
@@ -33,6 +36,10 @@ pub struct Learning {
     pub accumulates: bool,
     /// Whether the slope by the sample itself is worked out, too.
     pub to_sample: bool,
+    /// How values are stored that wait for the way back.
+    pub precision: Precision,
+    /// Nodes of the graph whose values are made again on the way back, rather than kept.
+    pub recompute: Vec<usize>,
 }
 
 /// Operations and buffers, before they have places.
@@ -53,6 +60,11 @@ pub(crate) struct Lowered {
     pub gradients: Vec<Option<Buffer>>,
     pub states: Vec<Vec<Buffer>>,
     pub input_slope: Option<Buffer>,
+    /// Nodes whose values the way back asks for, those that are made again for it, and the values of a sample that wait in
+    /// half precision.
+    pub asked: Vec<usize>,
+    pub again: Vec<usize>,
+    pub halved: usize,
 }
 
 pub(crate) struct Placed {
@@ -68,6 +80,8 @@ pub(crate) struct Placed {
 struct Slope {
     buffer: Buffer,
     shared: bool,
+    /// Whether it is stored in half precision.
+    half: bool,
 }
 
 struct Lowering<'a> {
@@ -84,6 +98,16 @@ struct Lowering<'a> {
     told: Vec<Option<Buffer>>,
     /// The convolution of a max-pool that is done with it.
     pooled: Vec<Option<conv::Pooled>>,
+    /// What becomes of the values of each node until the way back, and where they are then.
+    between: Vec<Between>,
+    stored: Vec<between::Stored>,
+    /// The node whose values each node has, itself or another.
+    sources: Vec<usize>,
+    /// Nodes whose values the way back has asked for.
+    asked: Vec<bool>,
+    /// Nodes that are made again, and the values of a sample that wait in half precision.
+    again: Vec<usize>,
+    halved: usize,
     uses: Vec<usize>,
     slopes: Vec<Option<Slope>>,
     needs_slope: Vec<bool>,
@@ -92,6 +116,15 @@ struct Lowering<'a> {
 }
 
 pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
+    let lowered = lower_with(graph, purpose, vec![Between::Stays; graph.nodes.len()]);
+    let between = between::between(graph, purpose, &lowered.asked);
+    match between.iter().all(|between| *between == Between::Stays) {
+        true => lowered,
+        false => lower_with(graph, purpose, between),
+    }
+}
+
+fn lower_with(graph: &Graph, purpose: &Purpose, between: Vec<Between>) -> Lowered {
     let n_nodes = graph.nodes.len();
     let mut uses = vec![0; n_nodes];
     graph
@@ -109,12 +142,19 @@ pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
         kept: vec![None; n_nodes],
         told: vec![None; n_nodes],
         pooled: vec![None; n_nodes],
+        between,
+        stored: vec![between::Stored::There; n_nodes],
+        sources: Vec::new(),
+        asked: vec![false; n_nodes],
+        again: Vec::new(),
+        halved: 0,
         uses,
         slopes: vec![None; n_nodes],
         needs_slope: vec![false; n_nodes],
         weights: Vec::new(),
         learned: Vec::new(),
     };
+    lowering.sources = (0..n_nodes).map(|node| lowering.source(node)).collect();
     lowering.weights();
     lowering.needs();
     lowering.lower()
@@ -208,6 +248,7 @@ impl Lowering<'_> {
         let last = graph.nodes.len() - 1;
         for node in 0..graph.nodes.len() {
             self.forward(node);
+            self.put_away_after(node);
         }
         let n_forward = self.ops.len();
         let outputs = graph.nodes[last].shape.len();
@@ -217,9 +258,9 @@ impl Lowering<'_> {
         };
         let targets = self.of_batch(n_targets);
         let losses = self.persistent(self.purpose.batch);
-        let output = self.made[last];
+        let (input, output) = (self.made[0], self.made[last]);
         // The sample and the targets are there before the first operation, the outputs until somebody has read them.
-        for buffer in [self.made[0], targets] {
+        for buffer in [input, targets] {
             self.use_at(buffer, 0);
         }
         self.use_at(output, n_forward + 1);
@@ -228,6 +269,7 @@ impl Lowering<'_> {
             self.slopes[last] = slope.map(|buffer| Slope {
                 buffer,
                 shared: false,
+                half: false,
             });
             let losses_op = loss::Losses {
                 loss: learning.loss.clone(),
@@ -239,14 +281,14 @@ impl Lowering<'_> {
             };
             self.push(last, losses_op, &[Some(output), Some(targets), slope]);
             for node in (0..graph.nodes.len()).rev() {
-                if let Some(slope) = self.slopes[node].filter(|_| self.needs_slope[node]) {
+                if let Some(slope) = self.slope_of(node).filter(|_| self.needs_slope[node]) {
                     self.backward(node, slope);
                 }
             }
         }
+        let input_slope = self.slope_of(0).map(|slope| slope.buffer);
         let n_back = self.ops.len();
         self.update();
-        let input_slope = self.slopes[0].map(|slope| slope.buffer);
         if let Some(buffer) = input_slope {
             let end = self.ops.len();
             self.use_at(buffer, end);
@@ -254,11 +296,14 @@ impl Lowering<'_> {
         let scratch_len = self.scratch_len.next_multiple_of(16);
         let scratch = self.persistent(scratch_len * self.purpose.threads);
         Lowered {
+            asked: (0..self.asked.len()).filter(|&node| self.asked[node]).collect(),
+            again: self.again,
+            halved: self.halved,
             specs: self.specs,
             ops: self.ops,
             n_forward,
             n_back,
-            input: self.made[0],
+            input,
             output,
             targets,
             losses,

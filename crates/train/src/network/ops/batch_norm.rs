@@ -82,6 +82,8 @@ pub(crate) struct Forward {
     pub frozen: bool,
     /// Mean and inverse deviation of this batch.
     pub told: Buffer,
+    /// Whether those are known already.
+    pub again: bool,
     pub partial: Buffer,
     pub batch: usize,
 }
@@ -122,7 +124,9 @@ impl Op for Forward {
         // SAFETY: nothing else runs between the parallel parts; in them these are only read.
         unsafe {
             let (mean, inverse) = told.write().split_at_mut(channels);
-            if step.training && !self.frozen {
+            if self.again {
+                // They are what they were.
+            } else if step.training && !self.frozen {
                 let partial = (step.span(self.partial), channels);
                 let total = sum_parts(step, self.batch, partial, |sample, sums| {
                     add_places(sums, x.piece(sample, len).read());

@@ -5,6 +5,7 @@ pub(crate) mod conv;
 pub(crate) mod dense;
 pub(crate) mod depthwise;
 pub(crate) mod embedding;
+pub(crate) mod half;
 pub(crate) mod loss;
 pub(crate) mod norm;
 pub(crate) mod pointwise;

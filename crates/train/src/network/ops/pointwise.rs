@@ -10,7 +10,7 @@ use super::super::step::{Op, Step};
 const CHUNK: usize = 1 << 15;
 
 /// Cuts the values of a batch into tasks.
-fn each_chunk(step: &Step<'_>, per_sample: usize, work: impl Fn(std::ops::Range<usize>) + Sync) {
+pub(super) fn each_chunk(step: &Step<'_>, per_sample: usize, work: impl Fn(std::ops::Range<usize>) + Sync) {
     let len = step.rows * per_sample;
     step.crew.run(len.div_ceil(CHUNK), |task, _| {
         work(task * CHUNK..((task + 1) * CHUNK).min(len))
@@ -146,9 +146,11 @@ impl Op for Dropout {
         let bound = (f64::from(share) * f64::from(u32::MAX)) as u32;
         let scale = 1.0 / (1.0 - share);
         let seed = mix((step.seed ^ (step.seed >> 32)) as u32 ^ mix(self.key));
+        // Batches of one step go on where the one before ended: however it is cut, the same values are left out.
+        let before = (step.before * self.len) as u32;
         // SAFETY: every task has a part of its own.
         each_chunk(step, self.len, |part| unsafe {
-            let start = part.start as u32;
+            let start = before.wrapping_add(part.start as u32);
             let (from, into) = (from.part(part.clone()).read(), into.part(part).write());
             match self.add {
                 true => leave_out::<true>(from, into, seed, start, bound, scale),

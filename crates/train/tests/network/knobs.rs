@@ -1,0 +1,173 @@
+//! Ways to train in less memory: what they save, and that the numbers are those of the plain way.
+
+use tidegate_train::network::{Batch, Layer, Learning, Machine, Precision, Program, Purpose, Shape};
+
+use super::sample::{batch, fill, learning, networks};
+
+const BATCH: usize = 13;
+
+fn program(layers: &str, input: &[usize], outputs: usize, threads: usize, learning: Learning) -> Program {
+    let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
+    let purpose = Purpose {
+        batch: BATCH,
+        threads,
+        learning: Some(learning),
+    };
+    Program::compile(&layers, &Shape(input.to_vec()), outputs, &purpose).unwrap()
+}
+
+fn names(machine: &Machine) -> Vec<String> {
+    machine.tensors().map(|(name, ..)| name.to_string()).collect()
+}
+
+/// Learns from a few batches, the last of them smaller; losses, and all tensors.
+fn train(machine: &mut Machine, outputs: usize, tokens: bool) -> (Vec<f64>, Vec<Vec<f32>>) {
+    let steps = 1..=6;
+    let losses = steps.map(|step| {
+        fill(machine, step, outputs, tokens);
+        machine.learn(&batch(step, if step == 6 { 7 } else { BATCH }))
+    });
+    let losses = losses.collect();
+    let tensors = names(machine).iter().map(|name| machine.tensor(name).unwrap()).collect();
+    (losses, tensors)
+}
+
+#[test]
+fn what_is_made_again_is_what_it_was_to_the_last_bit() {
+    for (layers, input, outputs) in networks() {
+        let tokens = input.len() == 1;
+        for clip in [None, Some(0.3)] {
+            let of = |recompute: Vec<usize>| {
+                let learning = Learning {
+                    recompute,
+                    ..learning(clip)
+                };
+                program(layers, &input, outputs, 2, learning)
+            };
+            let expected = train(&mut of(Vec::new()).build(3).unwrap(), outputs, tokens);
+            let single = (1..20).map(|node| vec![node]);
+            let sets = single.chain([
+                (1..40).collect(),
+                (1..40).step_by(2).collect(),
+                (2..40).step_by(2).collect(),
+                (1..40).filter(|node| node % 3 > 0).collect(),
+            ]);
+            for recompute in sets {
+                let mut machine = of(recompute.clone()).build(3).unwrap();
+                // What is read after its life shows.
+                machine.poison();
+                assert!(
+                    train(&mut machine, outputs, tokens) == expected,
+                    "{recompute:?} of {layers}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn making_values_again_takes_less_memory() {
+    let (layers, input, outputs) = &networks()[1];
+    let of = |recompute: Vec<usize>| {
+        let learning = Learning {
+            recompute,
+            ..learning(None)
+        };
+        program(layers, input, *outputs, 1, learning).bytes()
+    };
+    let (plain, again) = (of(Vec::new()), of((1..40).filter(|node| node % 4 > 0).collect()));
+    assert!(again < plain * 9 / 10, "{again} of {plain}");
+}
+
+#[test]
+fn values_that_wait_in_half_precision_are_nearly_the_same() {
+    for (layers, input, outputs) in networks() {
+        let tokens = input.len() == 1;
+        let of = |precision: Precision, recompute: &[usize], threads: usize| {
+            let learning = Learning {
+                precision,
+                recompute: recompute.to_vec(),
+                ..learning(None)
+            };
+            program(layers, &input, outputs, threads, learning)
+        };
+        let plain = of(Precision::F32, &[], 2);
+        let plain_bytes = plain.bytes();
+        let expected = train(&mut plain.build(3).unwrap(), outputs, tokens);
+        for (precision, off) in [(Precision::Bf16, 0.05), (Precision::F16, 0.01)] {
+            for recompute in [&[][..], &[2, 3, 5, 7]] {
+                let halved = of(precision, recompute, 2);
+                assert!(halved.bytes() <= plain_bytes, "{precision:?} of {layers}");
+                let mut machine = halved.build(3).unwrap();
+                machine.poison();
+                let found = train(&mut machine, outputs, tokens);
+                for (found, expected) in found.0.iter().zip(&expected.0) {
+                    assert!(
+                        (found - expected).abs() <= off * expected.abs(),
+                        "{precision:?}, {recompute:?}: {found} instead of {expected} in {layers}"
+                    );
+                }
+                let on_three = train(&mut of(precision, recompute, 3).build(3).unwrap(), outputs, tokens);
+                assert!(on_three == found, "{precision:?} on three threads: {layers}");
+            }
+        }
+    }
+}
+
+/// A step over all samples, in batches of so many.
+fn step_in(machine: &mut Machine, outputs: usize, tokens: bool, rows: usize, size: usize) {
+    fill(machine, 1, outputs, tokens);
+    let inputs = machine.inputs().to_vec();
+    let targets = machine.targets().to_vec();
+    let (n_inputs, n_targets) = (inputs.len() / BATCH, targets.len() / BATCH);
+    for before in (0..rows).step_by(size) {
+        let n = size.min(rows - before);
+        machine.inputs()[..n * n_inputs].copy_from_slice(&inputs[before * n_inputs..(before + n) * n_inputs]);
+        machine.targets()[..n * n_targets].copy_from_slice(&targets[before * n_targets..(before + n) * n_targets]);
+        machine.learn(&Batch {
+            rows: n,
+            before,
+            share: 1.0 / rows as f32,
+            first: before == 0,
+            // The gradients are looked at.
+            last: false,
+            ..batch(1, rows)
+        });
+    }
+}
+
+#[test]
+fn gradients_of_small_batches_add_up_to_those_of_the_large_one() {
+    for (layers, input, outputs) in networks() {
+        // What batch norm sees is another batch.
+        if layers.contains("batch") {
+            continue;
+        }
+        let tokens = input.len() == 1;
+        let learning = Learning {
+            accumulates: true,
+            ..learning(None)
+        };
+        let mut machine = program(layers, &input, outputs, 2, learning).build(3).unwrap();
+        // The last step of an epoch may have fewer samples, and its last batch fewer still.
+        for rows in [BATCH, 11] {
+            step_in(&mut machine, outputs, tokens, rows, rows);
+            let learned = machine.tensors().filter(|(_, _, learned)| *learned);
+            let learned: Vec<String> = learned.map(|(name, ..)| name.to_string()).collect();
+            let expected: Vec<Vec<f32>> = learned.iter().map(|name| machine.gradient(name).unwrap()).collect();
+            for size in [1, 4, 6] {
+                step_in(&mut machine, outputs, tokens, rows, size);
+                for (name, expected) in learned.iter().zip(&expected) {
+                    let found = machine.gradient(name).unwrap();
+                    let most = expected.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+                    for (found, expected) in found.iter().zip(expected) {
+                        assert!(
+                            (found - expected).abs() <= 2e-5 * most.max(1e-3),
+                            "{name} by {size} of {rows}: {found} instead of {expected} in {layers}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
