@@ -315,6 +315,8 @@ impl Job {
             ("--batch", train.batch.is_some()),
             ("--accumulate", train.accumulate != usual.accumulate),
             ("--optimizer", train.optimizer != usual.optimizer),
+            ("--moments", train.moments != usual.moments),
+            ("--precision", train.precision != usual.precision),
             ("--schedule", train.schedule != usual.schedule),
             ("--warm-up", train.warm_up != usual.warm_up),
             ("--clip", train.clip.is_some()),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tidegate_data::BadRows;
 use tidegate_data::target::Task;
-use tidegate_train::network::{Layer, Loss, Preset, Rule, Schedule};
+use tidegate_train::network::{Layer, Loss, Moments, Preset, Rule, Schedule};
 
-use super::words::{self, ScheduleChoice};
+use super::words::{self, PrecisionChoice, ScheduleChoice};
 
 /// Where the samples are and how to read them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -255,6 +255,12 @@ pub struct TrainPart {
     pub accumulate: usize,
     #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
     pub optimizer: Rule,
+    /// What the optimizer keeps of each weight.
+    #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
+    pub moments: Moments,
+    /// What activations and slopes wait in.
+    #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
+    pub precision: PrecisionChoice,
     #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
     pub schedule: ScheduleChoice,
     /// Epochs during which the learning rate rises from nothing, before the schedule begins.
@@ -324,6 +330,8 @@ impl Default for TrainPart {
             batch: None,
             accumulate: 1,
             optimizer: Rule::default(),
+            moments: Moments::default(),
+            precision: PrecisionChoice::default(),
             schedule: ScheduleChoice::default(),
             warm_up: 0.0,
             clip: None,

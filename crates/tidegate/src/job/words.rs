@@ -1,9 +1,9 @@
-//! What a job says by a word, or by a table whose `kind` is that word: optimizers, schedules and losses.
+//! What a job says by a word: how numbers are kept; or by a table whose `kind` is that word: optimizers, schedules, losses.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-use tidegate_train::network::{Loss, Rule, Schedule};
+use tidegate_train::network::{Loss, Moments, Precision, Rule, Schedule};
 
 /// Something that goes by a word, and has settings.
 ///
@@ -91,6 +91,52 @@ impl Worded for ScheduleChoice {
             value => tagged::<ScheduleChoice, Schedule>(value).map(ScheduleChoice::Given),
         }
     }
+}
+
+impl Worded for Moments {
+    const NOUN: &'static str = "moments";
+    const WORDS: &'static [&'static str] = &["f32", "bf16", "8bit"];
+
+    fn of_value(value: Value) -> Result<Moments, String> {
+        plain::<Moments, Moments>(value)
+    }
+}
+
+/// In how many bits activations and slopes wait, as it is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum PrecisionChoice {
+    #[default]
+    Auto,
+    Given(Precision),
+}
+
+impl PrecisionChoice {
+    /// What it comes to, where nothing else chooses.
+    pub fn or_usual(self) -> Precision {
+        match self {
+            PrecisionChoice::Auto => Precision::default(),
+            PrecisionChoice::Given(precision) => precision,
+        }
+    }
+}
+
+impl Worded for PrecisionChoice {
+    const NOUN: &'static str = "precision";
+    const WORDS: &'static [&'static str] = &["auto", "f32", "bf16", "f16"];
+
+    fn of_value(value: Value) -> Result<PrecisionChoice, String> {
+        match value {
+            Value::String(word) if word == "auto" => Ok(PrecisionChoice::Auto),
+            value => plain::<PrecisionChoice, Precision>(value).map(PrecisionChoice::Given),
+        }
+    }
+}
+
+/// Reads `T`, an enum without settings, with the words of `W`.
+fn plain<W: Worded, T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    let unknown = format!("unknown {} {value}; there are {}", W::NOUN, W::WORDS.join(", "));
+    serde_json::from_value(value).map_err(|_| unknown)
 }
 
 /// Reads `T`, an enum that its `kind` tells apart, with the words of `W`.

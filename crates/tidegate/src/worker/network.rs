@@ -204,6 +204,8 @@ fn options(
     Ok(Options {
         loss: Some(loss),
         rule: train.optimizer,
+        moments: train.moments,
+        precision: train.precision.or_usual(),
         rate: job.model.learning_rate.unwrap_or(0.001),
         schedule: train.schedule(),
         warm_up: train.warm_up,

@@ -50,6 +50,8 @@ pub(super) fn purpose(options: &Options, loss: &Loss, threads: usize) -> Purpose
             clip: options.clip,
             accumulates: options.accumulate > 1,
             to_sample: false,
+            moments: options.moments,
+            precision: options.precision,
         }),
     }
 }

@@ -1,5 +1,7 @@
 //! Networks, judged by what PyTorch makes of the same layers (`pytorch.py`), by differences, and by their own promises.
 
+mod moments;
+mod precision;
 mod promises;
 mod pytorch;
 mod sample;

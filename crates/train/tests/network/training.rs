@@ -12,8 +12,8 @@ use tidegate_data::arrays::{ArrayOptions, ArraySource, Part};
 use tidegate_data::images::{self, ImageOptions};
 use tidegate_memory::Ledger;
 use tidegate_train::network::{
-    Design, Layer, Machine, NetworkModel, Options, Outcome, Rule, Samples, Scaling, Schedule, input_shape,
-    plan, train,
+    Design, Layer, Machine, Moments, NetworkModel, Options, Outcome, Precision, Rule, Samples, Scaling,
+    Schedule, input_shape, plan, train,
 };
 use tidegate_train::{Checkpoint, Error, Event, Report};
 
@@ -41,7 +41,7 @@ fn draw(state: &mut u32) -> u32 {
 }
 
 /// Grey images of 12×10 with a bright bar at one of three places, and noise.
-fn write_bars(folder: &Path, n: usize) -> PathBuf {
+pub(crate) fn write_bars(folder: &Path, n: usize) -> PathBuf {
     let mut state = 5;
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for i in 0..n {
@@ -63,10 +63,12 @@ fn write_bars(folder: &Path, n: usize) -> PathBuf {
 const LAYERS: &str = r#"[{"conv": 8, "activation": "relu"}, "batch_norm", {"max_pool": 2}, "flatten", {"dropout": 0.2},
     {"dense": 16, "activation": "relu"}]"#;
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options {
         loss: None,
         rule: Rule::default(),
+        moments: Moments::F32,
+        precision: Precision::F32,
         rate: 3e-3,
         schedule: Schedule::Cosine { end: 0.0 },
         warm_up: 0.5,
@@ -106,7 +108,7 @@ fn design(source: &ArraySource, options: &Options, layers: &str, ledger: &Ledger
 }
 
 /// Trains and returns the outcome, with all events; `stop` is set at the event that says so.
-fn run(
+pub(crate) fn run(
     path: &Path,
     options: &Options,
     layers: &str,
@@ -153,14 +155,14 @@ fn run_on(
     outcome
 }
 
-fn done(outcome: Outcome) -> (NetworkModel, Report) {
+pub(crate) fn done(outcome: Outcome) -> (NetworkModel, Report) {
     match outcome {
         Outcome::Done(done) => *done,
         Outcome::Stopped { epoch, .. } => panic!("stopped in epoch {epoch}"),
     }
 }
 
-fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
+pub(crate) fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
     let names: Vec<String> = machine.tensors().map(|(name, ..)| name.to_string()).collect();
     let of = |name: String| {
         let bits = machine
@@ -174,7 +176,7 @@ fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
     names.into_iter().map(of).collect()
 }
 
-fn metric(report: &Report, name: &str) -> f64 {
+pub(crate) fn metric(report: &Report, name: &str) -> f64 {
     report
         .metrics
         .iter()
