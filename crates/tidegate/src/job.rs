@@ -20,7 +20,7 @@ mod words;
 
 pub use images::{ImageSize, ImagesPart};
 pub use parts::{ClassWeights, DataPart, Growth, ModelKind, ModelPart, TrainPart};
-pub use words::{ScheduleChoice, Worded};
+pub use words::{Auto, ScheduleChoice, Worded};
 
 /// A training job, as `job.toml` holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

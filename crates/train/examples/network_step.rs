@@ -1,10 +1,12 @@
 //! One step of a known network, timed: what `benches/network` compares with other engines.
 //!
-//! `network_step cnn|mlp|resnet18|mobilenet [--steps N] [--threads N]`
+//! `network_step cnn|mlp|wide|resnet18|mobilenet [--steps N] [--threads N] [--moments f32|bf16|8bit]`
 
 use std::time::Instant;
 
-use tidegate_train::network::{Batch, Layer, Learning, Loss, Moment, Precision, Preset, Program, Purpose, Rule, Shape};
+use tidegate_train::network::{
+    Batch, Layer, Learning, Loss, Moment, Moments, Precision, Preset, Program, Purpose, Rule, Shape,
+};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +17,12 @@ fn main() {
     };
     let case = arguments.first().map_or("cnn", String::as_str);
     let (steps, threads) = (option("--steps", 10), option("--threads", 2));
+    let at = arguments.iter().position(|argument| argument == "--moments");
+    let moments = at
+        .and_then(|at| arguments.get(at + 1))
+        .map_or(Moments::F32, |word| {
+            serde_json::from_value(word.as_str().into()).expect("f32, bf16 or 8bit")
+        });
     let (layers, input, batch, outputs) = network(case);
     let base = resident();
     let purpose = Purpose {
@@ -34,6 +42,7 @@ fn main() {
             clip: None,
             accumulates: false,
             to_sample: false,
+            moments,
             precision: Precision::F32,
             recompute: Vec::new(),
         }),
@@ -61,6 +70,7 @@ fn main() {
             first: true,
             last: true,
             seed: step as u64,
+            scale: 1.0,
             mix: None,
             moment: Moment {
                 rate: 1e-3,
@@ -96,6 +106,11 @@ fn network(case: &str) -> (Vec<Layer>, Vec<usize>, usize, usize) {
             let text = r#"[{"dense": 256, "activation": "relu"}, {"dense": 128, "activation": "relu"}, {"dense": 1}]"#;
             (layers(text), vec![100], 1024, 1)
         }
+        // Four million weights and small batches: what the optimizer does counts for more than anything else.
+        "wide" => {
+            let text = r#"[{"dense": 2048, "activation": "relu"}, {"dense": 1536, "activation": "relu"}, {"dense": 10}]"#;
+            (layers(text), vec![512], 32, 10)
+        }
         "resnet18" | "mobilenet" => {
             let preset = if case == "resnet18" {
                 Preset::Resnet18
@@ -105,7 +120,7 @@ fn network(case: &str) -> (Vec<Layer>, Vec<usize>, usize, usize) {
             let input = vec![64, 64, 3];
             (preset.layers(&Shape(input.clone())), input, 32, 10)
         }
-        other => panic!("no case {other}: cnn, mlp, resnet18, mobilenet"),
+        other => panic!("no case {other}: cnn, mlp, wide, resnet18, mobilenet"),
     }
 }
 

@@ -116,6 +116,19 @@ impl Checkpoint {
         })
     }
 
+    /// Fills a slice with the bits of a tensor of its length, whether they are numbers or not.
+    pub(crate) fn fill_words(&self, name: &str, into: &mut [f32]) -> Result<()> {
+        if self.tensors.n_words(name) != Some(into.len()) {
+            return Err(Error::OtherCheckpoint { what: "network" });
+        }
+        let mut places = into.iter_mut();
+        self.tensors.read(name, |word| {
+            if let Some(place) = places.next() {
+                *place = f32::from_bits(word as u32);
+            }
+        })
+    }
+
     /// A tensor of a known length, each of its values made into something of the same size.
     pub(crate) fn tensor_as<T>(&self, name: &str, len: usize, make: impl Fn(f64) -> T) -> Result<Vec<T>> {
         if self.tensors.len(name) != Some(len) {

@@ -55,6 +55,13 @@ pub struct Report {
     /// What the network was most sure of and wrong about, the surest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<Mistake>,
+    /// Steps of a network that changed nothing, because gradients were beyond 16 bits.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub skipped_steps: u64,
+}
+
+fn is_none(steps: &u64) -> bool {
+    *steps == 0
 }
 
 /// How well a class is told from the others.

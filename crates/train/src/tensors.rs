@@ -28,6 +28,7 @@ pub(crate) struct Tensor<'a> {
 enum Values<'a> {
     F64(Box<dyn Fn(usize) -> f64 + 'a>),
     F32(Box<dyn Fn(usize) -> f32 + 'a>),
+    Words(Box<dyn Fn(usize) -> u32 + 'a>),
 }
 
 impl<'a> Tensor<'a> {
@@ -53,6 +54,15 @@ impl<'a> Tensor<'a> {
         }
     }
 
+    /// A vector of bits, 32 at a time.
+    pub(crate) fn words(name: &str, len: usize, word: impl Fn(usize) -> u32 + 'a) -> Tensor<'a> {
+        Tensor {
+            name: name.into(),
+            shape: vec![len],
+            values: Values::Words(Box::new(word)),
+        }
+    }
+
     fn len(&self) -> usize {
         self.shape.iter().product()
     }
@@ -61,6 +71,7 @@ impl<'a> Tensor<'a> {
         let (dtype, size) = match self.values {
             Values::F64(_) => (Dtype::F64, size_of::<f64>()),
             Values::F32(_) => (Dtype::F32, size_of::<f32>()),
+            Values::Words(_) => (Dtype::U32, size_of::<u32>()),
         };
         TensorInfo {
             dtype,
@@ -74,7 +85,7 @@ impl<'a> Tensor<'a> {
 pub(crate) fn write_tensors(mut tensors: Vec<Tensor>, file: &mut impl Write) -> io::Result<()> {
     // Wide values first, and by name: every tensor is aligned.
     tensors.sort_by(|a, b| {
-        let narrow = |tensor: &Tensor| matches!(tensor.values, Values::F32(_));
+        let narrow = |tensor: &Tensor| !matches!(tensor.values, Values::F64(_));
         (narrow(a), &a.name).cmp(&(narrow(b), &b.name))
     });
     let mut offset = 0;
@@ -96,6 +107,7 @@ pub(crate) fn write_tensors(mut tensors: Vec<Tensor>, file: &mut impl Write) -> 
             match &tensor.values {
                 Values::F64(value) => bytes.extend(piece.flat_map(|i| value(i).to_le_bytes())),
                 Values::F32(value) => bytes.extend(piece.flat_map(|i| value(i).to_le_bytes())),
+                Values::Words(word) => bytes.extend(piece.flat_map(|i| word(i).to_le_bytes())),
             }
             file.write_all(&bytes)?;
         }
@@ -167,6 +179,12 @@ impl TensorFile {
         width(info.dtype).map(|width| (end - start) / width)
     }
 
+    /// The words of a tensor of bits, if there is one of this name.
+    pub(crate) fn n_words(&self, name: &str) -> Option<usize> {
+        let info = self.header.info(name).filter(|info| info.dtype == Dtype::U32)?;
+        Some((info.data_offsets.1 - info.data_offsets.0) / size_of::<u32>())
+    }
+
     /// Hands out the values of a tensor in order.
     pub(crate) fn read(&self, name: &str, mut take: impl FnMut(f64)) -> Result<()> {
         let Some(info) = self.header.info(name) else {
@@ -184,6 +202,8 @@ impl TensorFile {
             match info.dtype {
                 Dtype::F64 => each(piece, |value| take(f64::from_le_bytes(value))),
                 Dtype::F32 => each(piece, |value| take(f64::from(f32::from_le_bytes(value)))),
+                // A word is a value, too, and no bit of it is lost.
+                Dtype::U32 => each(piece, |word| take(f64::from(u32::from_le_bytes(word)))),
                 Dtype::F16 => each(piece, |value| take(f64::from(half(u16::from_le_bytes(value))))),
                 Dtype::BF16 => each(piece, |value| {
                     take(f64::from(f32::from_bits(

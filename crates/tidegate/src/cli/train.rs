@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tidegate::{ClassWeights, Error, Growth, Job, ModelKind, Result, ScheduleChoice, Trained, Worded, train};
+use tidegate::{
+    Auto, ClassWeights, Error, Growth, Job, ModelKind, Result, ScheduleChoice, Trained, Worded, train,
+};
 use tidegate_data::target::Task;
 use tidegate_data::{Bottleneck, Source};
 use tidegate_memory::{Budget, Ledger};
 use tidegate_train::Metric;
-use tidegate_train::network::{Loss, Rule};
+use tidegate_train::network::{Loss, Moments, Precision, Recompute, Rule};
 use tidegate_watch::Update;
 
 use super::images::ImageArguments;
@@ -129,6 +131,18 @@ struct NetworkArguments {
     /// How weights follow their gradients [default: adam]
     #[arg(long, value_name = "WORD", value_parser = words::<Rule>())]
     optimizer: Option<Rule>,
+    /// Samples of a batch that are learned from at a time [default: as many as fit]
+    #[arg(long, value_name = "SAMPLES")]
+    micro_batch: Option<usize>,
+    /// Which values are made again on the way back, rather than kept [default: auto]
+    #[arg(long, value_name = "WORD", value_parser = words::<Auto<Recompute>>())]
+    recompute: Option<Auto<Recompute>>,
+    /// What activations and slopes wait in; f16 scales the loss [default: auto]
+    #[arg(long, value_name = "WORD", value_parser = words::<Auto<Precision>>())]
+    precision: Option<Auto<Precision>>,
+    /// What the optimizer keeps of each weight [default: auto]
+    #[arg(long, value_name = "WORD", value_parser = words::<Auto<Moments>>())]
+    moments: Option<Auto<Moments>>,
     /// How much of its last way a weight goes on, for sgd and rmsprop [default: 0]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     momentum: Option<f32>,
@@ -324,6 +338,10 @@ impl NetworkArguments {
         train.batch = self.batch.or(train.batch);
         train.accumulate = self.accumulate.unwrap_or(train.accumulate);
         train.optimizer = self.optimizer.unwrap_or(train.optimizer);
+        train.moments = self.moments.unwrap_or(train.moments);
+        train.precision = self.precision.unwrap_or(train.precision);
+        train.recompute = self.recompute.unwrap_or(train.recompute);
+        train.micro_batch = self.micro_batch.or(train.micro_batch);
         if let Some(asked) = self.momentum {
             match &mut train.optimizer {
                 Rule::Sgd { momentum, .. } | Rule::RmsProp { momentum, .. } => *momentum = asked,

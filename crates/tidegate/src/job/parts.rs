@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tidegate_data::BadRows;
 use tidegate_data::target::Task;
-use tidegate_train::network::{Layer, Loss, Preset, Rule, Schedule};
+use tidegate_train::network::{Layer, Loss, Moments, Precision, Preset, Recompute, Rule, Schedule};
 
-use super::words::{self, ScheduleChoice};
+use super::words::{self, Auto, ScheduleChoice};
 
 /// Where the samples are and how to read them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -255,6 +255,18 @@ pub struct TrainPart {
     pub accumulate: usize,
     #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
     pub optimizer: Rule,
+    /// What the optimizer keeps of each weight.
+    #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
+    pub moments: Auto<Moments>,
+    /// What activations and slopes wait in.
+    #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
+    pub precision: Auto<Precision>,
+    /// Which values are made again on the way back, rather than kept.
+    #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
+    pub recompute: Auto<Recompute>,
+    /// Samples of a batch that are learned from at a time; it divides the batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub micro_batch: Option<usize>,
     #[serde(deserialize_with = "words::read", serialize_with = "words::write")]
     pub schedule: ScheduleChoice,
     /// Epochs during which the learning rate rises from nothing, before the schedule begins.
@@ -324,6 +336,10 @@ impl Default for TrainPart {
             batch: None,
             accumulate: 1,
             optimizer: Rule::default(),
+            moments: Auto::Auto,
+            precision: Auto::Auto,
+            recompute: Auto::Auto,
+            micro_batch: None,
             schedule: ScheduleChoice::default(),
             warm_up: 0.0,
             clip: None,

@@ -178,15 +178,23 @@ fn optimizers_schedules_and_losses_are_words_or_tables() {
 fn a_job_says_by_a_word_what_a_word_can_say() {
     let job = network(
         "kind = \"cnn\"",
-        "optimizer = { kind = \"sgd\", momentum = 0.9 }\nschedule = \"step\"\nloss = { kind = \"mse\" }",
+        "optimizer = { kind = \"sgd\", momentum = 0.9 }\nschedule = \"step\"\nloss = { kind = \"mse\" }\n\
+         moments = \"8bit\"\nprecision = \"f16\"",
     );
     let text = job.unwrap().to_toml();
-    for line in ["schedule = \"step\"", "loss = \"mse\"", "momentum = 0.9\n"] {
+    for line in [
+        "schedule = \"step\"",
+        "loss = \"mse\"",
+        "momentum = 0.9\n",
+        "moments = \"8bit\"\nprecision = \"f16\"\n",
+    ] {
         assert!(text.contains(line), "{line} in {text}");
     }
     let plain = Job::new(vec!["a.csv".into()], "y").to_toml();
     assert!(
-        plain.contains("optimizer = \"adam\"\nschedule = \"constant\"\n"),
+        plain.contains(
+            "optimizer = \"adam\"\nmoments = \"auto\"\nprecision = \"auto\"\nrecompute = \"auto\"\nschedule = \"constant\"\n"
+        ),
         "{plain}"
     );
     for key in ["layers", "loss", "clip", "learning_rate", "validation", "map"] {
@@ -224,6 +232,14 @@ fn what_is_no_optimizer_schedule_or_loss_says_what_there_is() {
     assert_eq!(
         of("loss = { kind = \"mse\", delta = 2 }"),
         "line 6: loss: mse has no delta"
+    );
+    assert_eq!(
+        of("moments = \"f16\""),
+        "line 6: unknown moments \"f16\"; there are auto, f32, bf16, 8bit"
+    );
+    assert_eq!(
+        of("precision = 16"),
+        "line 6: unknown precision 16; there are auto, f32, bf16, f16"
     );
     assert_eq!(
         of("loss = \"l1\""),

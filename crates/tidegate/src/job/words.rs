@@ -1,9 +1,9 @@
-//! What a job says by a word, or by a table whose `kind` is that word: optimizers, schedules and losses.
+//! What a job says by a word: how numbers are kept; or by a table whose `kind` is that word: optimizers, schedules, losses.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-use tidegate_train::network::{Loss, Rule, Schedule};
+use tidegate_train::network::{Loss, Moments, Precision, Recompute, Rule, Schedule};
 
 /// Something that goes by a word, and has settings.
 ///
@@ -89,6 +89,60 @@ impl Worded for ScheduleChoice {
         match value {
             Value::String(word) if word == "step" => Ok(ScheduleChoice::Thirds),
             value => tagged::<ScheduleChoice, Schedule>(value).map(ScheduleChoice::Given),
+        }
+    }
+}
+
+/// Something that the plan chooses, unless it is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Auto<T> {
+    #[default]
+    Auto,
+    Given(T),
+}
+
+impl<T> Auto<T> {
+    pub fn given(self) -> Option<T> {
+        match self {
+            Auto::Auto => None,
+            Auto::Given(value) => Some(value),
+        }
+    }
+}
+
+/// An enum without settings that a plan may choose.
+trait Knob: DeserializeOwned {
+    const NOUN: &'static str;
+    const WORDS: &'static [&'static str];
+}
+
+impl Knob for Moments {
+    const NOUN: &'static str = "moments";
+    const WORDS: &'static [&'static str] = &["auto", "f32", "bf16", "8bit"];
+}
+
+impl Knob for Precision {
+    const NOUN: &'static str = "precision";
+    const WORDS: &'static [&'static str] = &["auto", "f32", "bf16", "f16"];
+}
+
+impl Knob for Recompute {
+    const NOUN: &'static str = "recompute";
+    const WORDS: &'static [&'static str] = &["auto", "none", "cheap", "most"];
+}
+
+impl<T: Knob + PartialEq + Serialize> Worded for Auto<T> {
+    const NOUN: &'static str = T::NOUN;
+    const WORDS: &'static [&'static str] = T::WORDS;
+
+    fn of_value(value: Value) -> Result<Auto<T>, String> {
+        match value {
+            Value::String(word) if word == "auto" => Ok(Auto::Auto),
+            value => {
+                let unknown = format!("unknown {} {value}; there are {}", T::NOUN, T::WORDS.join(", "));
+                serde_json::from_value(value).map(Auto::Given).map_err(|_| unknown)
+            }
         }
     }
 }

@@ -428,6 +428,7 @@ fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<Fea
         folds: Vec::new(),
         fed: Vec::new(),
         mistakes: Vec::new(),
+        skipped_steps: 0,
     };
     report.with_quality(trained.quality.clone())
 }

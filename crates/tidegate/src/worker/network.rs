@@ -46,7 +46,15 @@ impl Training<'_> {
             mut validation,
             ..
         } = self;
-        let options = options(job, places, &source, &design, self.holdout, self.usual_batch)?;
+        let resume = places
+            .resume
+            .then(|| Checkpoint::load(&places.checkpoint))
+            .transpose()?;
+        let begun = resume.as_ref().map(network::begun).transpose()?.flatten();
+        let options = Options {
+            begun,
+            ..options(job, places, &source, &design, self.holdout, self.usual_batch)?
+        };
         let planned = network::plan(
             &design,
             &source,
@@ -69,10 +77,6 @@ impl Training<'_> {
         if let Some(validation) = &mut validation {
             validation.keep(&planned.keep_validation, ledger)?;
         }
-        let resume = places
-            .resume
-            .then(|| Checkpoint::load(&places.checkpoint))
-            .transpose()?;
         let mut relay = Relay {
             speaker,
             ledger,
@@ -201,6 +205,15 @@ fn options(
         Loss::Binary { class_weights } if !weights.is_empty() => *class_weights = weights,
         _ => {}
     }
+    // No larger than there is anything to fill it with.
+    let batch = train.batch.unwrap_or(usual_batch);
+    let batch = batch.min(source.n_samples().max(1) as usize);
+    if let Some(micro) = train.micro_batch.filter(|micro| *micro == 0 || !batch.is_multiple_of(*micro)) {
+        return Err(Error::Usage {
+            what: format!("--micro-batch {micro} does not make up batches of {batch}"),
+            hint: "give a number that divides the batch, or leave it out".into(),
+        });
+    }
     Ok(Options {
         loss: Some(loss),
         rule: train.optimizer,
@@ -209,15 +222,14 @@ fn options(
         warm_up: train.warm_up,
         clip: train.clip.map(|clip| clip as f32),
         epochs: train.epochs,
-        // No larger than there is anything to fill it with.
-        batch: train
-            .batch
-            .unwrap_or(usual_batch)
-            .min(source.n_samples().max(1) as usize),
+        batch,
         accumulate: train.accumulate as u32,
         micro_batch: train.micro_batch,
-        precision: train.precision,
-        recompute: train.recompute,
+        precision: train.precision.given(),
+        moments: train.moments.given(),
+        recompute: train.recompute.given(),
+        begun: None,
+        mixes: job.augment.mixes(),
         patience: train.patience,
         holdout,
         seed: train.seed,

@@ -159,6 +159,16 @@ fn options_of_another_model() {
     error: --trees is for boosted trees, not for networks
       hint: leave it out, or give --model boost
     ");
+    assert_snapshot!(refused("--moments 8bit"), @r"
+    exit 2
+    error: --moments is for networks
+      hint: leave it out, or give a network: --model mlp
+    ");
+    assert_snapshot!(refused("--precision f16"), @r"
+    exit 2
+    error: --precision is for networks
+      hint: leave it out, or give a network: --model mlp
+    ");
     assert_snapshot!(refused("--batch 32"), @r"
     exit 2
     error: --batch is for networks

@@ -466,6 +466,7 @@ impl Training<'_, '_> {
             folds: Vec::new(),
             fed: Vec::new(),
             mistakes: Vec::new(),
+            skipped_steps: 0,
         };
         report.with_quality(chosen.quality.clone())
     }

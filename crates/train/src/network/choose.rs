@@ -6,6 +6,7 @@
 //! A way that changes the numbers beyond rounding is taken only where it saves much time, or where there is no other.
 
 use super::machine::Program;
+use super::moments::Moments;
 use super::precision::Precision;
 use super::setting::{Recompute, Setting};
 use crate::{Alternative, Change};
@@ -21,6 +22,9 @@ pub(super) struct Knobs<'a> {
     pub plain: Setting,
     pub micro_batch: Option<usize>,
     pub precision: Option<Precision>,
+    pub moments: Option<Moments>,
+    /// Whether the optimizer keeps anything.
+    pub keeps: bool,
     pub recompute: Option<Recompute>,
     /// How a training that is taken up again was begun.
     pub begun: Option<&'a Setting>,
@@ -66,6 +70,11 @@ impl Knobs<'_> {
         }
         if setting.precision != self.plain.precision {
             alters.push("values that wait for the way back are rounded to 8 bits (bf16)".into());
+        }
+        match setting.moments {
+            moments if moments == self.plain.moments => {}
+            Moments::Int8 => alters.push("the optimizer's moments are rounded to 8 bits in blocks".into()),
+            _ => alters.push("the optimizer's moments are rounded to bf16".into()),
         }
         Way {
             bytes: program.bytes(),
@@ -166,18 +175,25 @@ impl Knobs<'_> {
             None => self.recompute_sets(),
             Some(_) => vec![plain.setting.recompute.clone()],
         };
-        let mut precisions = vec![self.plain.precision];
+        let mut forms = vec![(self.plain.precision, self.plain.moments)];
         if self.precision.is_none() {
-            precisions.push(Precision::Bf16);
+            forms.push((Precision::Bf16, self.plain.moments));
+        }
+        if self.moments.is_none() && self.keeps {
+            let packed = [Moments::Bf16, Moments::Int8];
+            let with = |moments: Moments| forms.iter().map(move |(precision, _)| (*precision, moments));
+            let more: Vec<(Precision, Moments)> = packed.into_iter().flat_map(with).collect();
+            forms.extend(more);
         }
         let peak = |way: &Way| (self.peak)(way.bytes, way.threads, way.setting.batch);
         let (mut best, mut least): (Option<Way>, Option<Way>) = (None, None);
         for threads in (1..=self.threads).rev() {
-            for &precision in &precisions {
+            for &(precision, moments) in &forms {
                 for batch in self.batches() {
                     let with = |set: &Vec<usize>| {
                         let setting = Setting {
                             precision,
+                            moments,
                             recompute: set.clone(),
                             ..self.split(batch)
                         };
@@ -256,6 +272,19 @@ impl Knobs<'_> {
             before.threads,
             before,
         );
+        before = step(
+            "moments",
+            match chosen.moments {
+                Moments::Int8 => "the optimizer keeps a byte of each moment".into(),
+                _ => "the optimizer keeps two bytes of each moment".into(),
+            },
+            Setting {
+                moments: chosen.moments,
+                ..before.setting.clone()
+            },
+            before.threads,
+            before,
+        );
         let setting = before.setting.clone();
         step("threads", format!("{} instead of {}", way.threads, self.threads), setting, way.threads, before);
         changes
@@ -283,6 +312,11 @@ impl Knobs<'_> {
         ways.extend([2, 4, 8].into_iter().filter_map(divided));
         let half = Setting { precision: Precision::Bf16, ..plain.setting.clone() };
         ways.push(("values wait for the way back as bf16".into(), "--precision bf16".into(), of(half)));
+        if self.keeps {
+            let packed = |moments: Moments| of(Setting { moments, ..plain.setting.clone() });
+            ways.push(("the optimizer keeps two bytes of each moment".into(), "--moments bf16".into(), packed(Moments::Bf16)));
+            ways.push(("the optimizer keeps a byte of each moment".into(), "--moments 8bit".into(), packed(Moments::Int8)));
+        }
         if self.threads > 1 {
             ways.push(("one thread".into(), "--threads 1".into(), (plain.setting.clone(), 1)));
         }

@@ -2,6 +2,7 @@
 
 use super::arena::{Arena, Buffer, lay_out};
 use super::crew::Crew;
+use super::fault::Fault;
 use super::graph::{Graph, Misfit};
 use super::layer::Layer;
 use super::lower::{Lowered, Purpose, lower};
@@ -150,18 +151,11 @@ pub struct Batch {
     pub last: bool,
     /// What randomness is drawn from.
     pub seed: u64,
+    /// What slopes are multiplied by on their way, with [`super::Precision::F16`].
+    pub scale: f32,
     /// How samples were mixed with each other, if they were.
     pub mix: Option<Mix>,
     pub moment: Moment,
-}
-
-/// The first value that is not a finite number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    Input { sample: usize },
-    Weight { name: String },
-    Layer { name: String, sample: usize },
-    Loss { sample: usize },
 }
 
 impl Machine {
@@ -218,6 +212,10 @@ impl Machine {
 
     fn step(&self, rows: usize, training: bool, batch: Option<&Batch>) -> Step<'_> {
         assert!(rows <= self.purpose.batch, "a batch is not larger than planned");
+        let scale = match self.lowered.skipped {
+            Some(_) => batch.map_or(1.0, |batch| batch.scale),
+            None => 1.0,
+        };
         Step {
             memory: &self.memory,
             crew: &self.crew,
@@ -226,7 +224,8 @@ impl Machine {
             training,
             seed: batch.map_or(0, |batch| batch.seed),
             first: batch.is_none_or(|batch| batch.first),
-            share: batch.map_or(0.0, |batch| batch.share),
+            share: batch.map_or(0.0, |batch| batch.share * scale),
+            scale,
             mix: batch.and_then(|batch| batch.mix),
             moment: batch.map_or(Moment { rate: 0.0, step: 0 }, |batch| batch.moment),
         }
@@ -289,6 +288,13 @@ impl Machine {
         self.run(self.lowered.n_back..self.lowered.ops.len(), &step);
     }
 
+    /// Whether the last change of the weights was left out, because a gradient was no finite number once it was scaled.
+    pub fn skipped(&self) -> bool {
+        // SAFETY: nothing runs.
+        let told = |buffer: Buffer| unsafe { self.memory.span(buffer).read()[0] != 0.0 };
+        self.lowered.skipped.is_some_and(told)
+    }
+
     /// Runs the batch forward once more and names what first is no finite number.
     pub fn find_fault(&mut self, batch: &Batch) -> Option<Fault> {
         let bad = |values: &[f32]| values.iter().position(|value| !value.is_finite());
@@ -345,6 +351,13 @@ impl Machine {
         (0..self.graph.weights.len()).flat_map(of)
     }
 
+    /// Whether one of [`Machine::parts`] holds bits rather than numbers.
+    pub(super) fn is_packed(&self, name: &str) -> bool {
+        let state = name.strip_prefix("state").and_then(|name| name.split_once('/'));
+        let weight = state.and_then(|(_, name)| self.weight(name));
+        weight.is_some_and(|weight| self.lowered.packed[weight])
+    }
+
     /// One of [`Machine::parts`], to be filled.
     pub(super) fn part_mut(&mut self, name: &str) -> Option<&mut [f32]> {
         let (kind, name) = name.split_once('/')?;
@@ -384,7 +397,7 @@ impl Machine {
         Some(self.in_order(i, self.lowered.weights[i]))
     }
 
-    /// The gradient of a tensor, where gradients are kept.
+    /// The gradient of a tensor, where gradients are kept; as it is scaled.
     pub fn gradient(&self, name: &str) -> Option<Vec<f32>> {
         let i = self.weight(name)?;
         Some(self.in_order(i, self.lowered.gradients[i]?))

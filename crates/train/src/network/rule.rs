@@ -102,15 +102,17 @@ impl Rule {
         }
     }
 
-    /// Changes weights by their gradients, which are taken times `factor`.
-    pub(crate) fn apply(
-        &self,
-        moment: &Moment,
-        weights: &mut [f32],
-        gradients: &[f32],
-        factor: f32,
-        (first, second): (&mut [f32], &mut [f32]),
-    ) {
+    /// Whether values of a state may be below 0: squares are not.
+    pub(crate) fn is_signed(&self, state: usize) -> bool {
+        match self {
+            Rule::Sgd { .. } => true,
+            Rule::Adam { .. } | Rule::AdamW { .. } => state == 0,
+            Rule::RmsProp { .. } => state == 1,
+        }
+    }
+
+    /// What this rule does to any weight at this moment, with gradients that are taken times `factor`.
+    pub(crate) fn change(&self, moment: &Moment, factor: f32) -> Change {
         let rate = moment.rate;
         match *self {
             Rule::Sgd {
@@ -118,21 +120,15 @@ impl Rule {
                 nesterov,
                 weight_decay,
             } => match momentum == 0.0 {
-                true => descend(weights, gradients, (factor, weight_decay, rate)),
-                false => {
-                    let way = (momentum, nesterov);
-                    roll(weights, gradients, first, (factor, weight_decay, rate), way);
-                }
+                true => Change::Descend((factor, weight_decay, rate)),
+                false => Change::Roll((factor, weight_decay, rate), (momentum, nesterov)),
             },
             Rule::Adam {
                 beta1,
                 beta2,
                 epsilon,
                 weight_decay,
-            } => {
-                let options = moment.adam((beta1, beta2, epsilon), (weight_decay, 1.0), factor);
-                adam(weights, gradients, first, second, options);
-            }
+            } => Change::Adam(moment.adam((beta1, beta2, epsilon), (weight_decay, 1.0), factor)),
             Rule::AdamW {
                 beta1,
                 beta2,
@@ -140,32 +136,47 @@ impl Rule {
                 weight_decay,
             } => {
                 let kept = 1.0 - rate * weight_decay;
-                let options = moment.adam((beta1, beta2, epsilon), (0.0, kept), factor);
-                adam(weights, gradients, first, second, options);
+                Change::Adam(moment.adam((beta1, beta2, epsilon), (0.0, kept), factor))
             }
             Rule::RmsProp {
                 smoothing,
                 epsilon,
                 momentum,
                 weight_decay,
-            } => {
-                let way = (smoothing, epsilon, momentum);
-                rms_prop(
-                    weights,
-                    gradients,
-                    first,
-                    second,
-                    (factor, weight_decay, rate),
-                    way,
-                );
-            }
+            } => Change::RmsProp((factor, weight_decay, rate), (smoothing, epsilon, momentum)),
+        }
+    }
+}
+
+/// A rule with the numbers of a step.
+#[derive(Clone, Copy)]
+pub(crate) enum Change {
+    Descend((f32, f32, f32)),
+    Roll((f32, f32, f32), (f32, bool)),
+    Adam(Adam),
+    RmsProp((f32, f32, f32), (f32, f32, f32)),
+}
+
+impl Change {
+    /// Changes weights by their gradients.
+    pub(crate) fn apply(
+        &self,
+        weights: &mut [f32],
+        gradients: &[f32],
+        (first, second): (&mut [f32], &mut [f32]),
+    ) {
+        match *self {
+            Change::Descend(options) => descend(weights, gradients, options),
+            Change::Roll(options, way) => roll(weights, gradients, first, options, way),
+            Change::Adam(options) => adam(weights, gradients, first, second, options),
+            Change::RmsProp(options, way) => rms_prop(weights, gradients, first, second, options, way),
         }
     }
 }
 
 /// The numbers of a step of Adam.
 #[derive(Clone, Copy)]
-struct Adam {
+pub(crate) struct Adam {
     beta1: f32,
     beta2: f32,
     epsilon: f32,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::moments::Moments;
 use super::precision::Precision;
 
 /// What was chosen so that a training fits. The samples of a step, and so the course of the learning rate, are those that
@@ -12,6 +13,7 @@ pub struct Setting {
     pub batch: usize,
     pub accumulate: u32,
     pub precision: Precision,
+    pub moments: Moments,
     /// Nodes whose values are made again on the way back.
     pub recompute: Vec<usize>,
 }

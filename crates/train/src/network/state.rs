@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::design::Design;
 use super::machine::Machine;
+use super::moments::Moments;
+use super::precision::LossScale;
 use super::setting::Setting;
 use super::stall::Fed;
 use super::train::Options;
@@ -33,6 +35,8 @@ pub(super) struct Progress {
     /// How past epochs were fed.
     #[serde(default)]
     pub fed: Vec<Fed>,
+    #[serde(default)]
+    pub scale: LossScale,
 }
 
 /// The best epoch so far.
@@ -60,7 +64,7 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn new(data: u64, design: &Design, options: &Options) -> Settings {
-        let options = format!(
+        let mut words = format!(
             "{:?} {:?} {} {:?} {} {:?} {} {} {} {:?}{}",
             options.rule,
             options.loss,
@@ -74,10 +78,17 @@ impl Settings {
             options.holdout,
             options.images,
         );
+        // What is usual is not said: checkpoints from before there was anything else still fit.
+        if let Some(moments) = options.moments.filter(|moments| *moments != Moments::default()) {
+            words += &format!(" {moments:?} moments");
+        }
+        if let Some(precision) = options.precision.filter(|precision| precision.is_half()) {
+            words += &format!(" {precision:?}");
+        }
         Settings {
             data,
             design: design.clone(),
-            options,
+            options: words,
         }
     }
 }
@@ -115,7 +126,10 @@ pub(super) fn save(
     };
     let mut draft = Draft::new(&saved);
     for (name, values) in machine.parts() {
-        draft = draft.with_tensor(Tensor::shaped(&name, vec![values.len()], |i| values[i]));
+        draft = draft.with_tensor(match machine.is_packed(&name) {
+            true => Tensor::words(&name, values.len(), |i| values[i].to_bits()),
+            false => Tensor::shaped(&name, vec![values.len()], |i| values[i]),
+        });
     }
     for (name, values) in best.into_iter().flatten() {
         draft = draft.with_tensor(Tensor::shaped(&format!("best/{name}"), vec![values.len()], |i| {
@@ -145,10 +159,14 @@ pub(super) fn restore(
     let names: Vec<String> = machine.parts().map(|(name, _)| name).collect();
     let mut best = Vec::new();
     for name in names {
+        let packed = machine.is_packed(&name);
         let Some(into) = machine.part_mut(&name) else {
             continue;
         };
-        checkpoint.fill(&name, into)?;
+        match packed {
+            true => checkpoint.fill_words(&name, into)?,
+            false => checkpoint.fill(&name, into)?,
+        }
         let kept = format!("best/{name}");
         if checkpoint.has(&kept) {
             let mut values = vec![0.0; into.len()];

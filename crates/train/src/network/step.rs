@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::arena::{Arena, Buffer, Layout, Span};
 use super::crew::Crew;
-use super::rule::{Moment, Rule};
+use super::moments::{BLOCK, Packing, Rounding};
+use super::rule::{Change, Moment, Rule};
 
 /// A piece of a program. It knows its buffers and their shapes; nothing is allocated while it runs.
 pub(crate) trait Op: Send + Sync {
@@ -42,6 +43,8 @@ pub(crate) struct Step<'a> {
     pub first: bool,
     /// How much a sample counts: one divided by the samples of all batches that make up the step.
     pub share: f32,
+    /// What slopes are multiplied by beside that, and gradients are divided by before weights follow them.
+    pub scale: f32,
     pub mix: Option<Mix>,
     pub moment: Moment,
 }
@@ -74,6 +77,9 @@ pub(crate) struct Learned {
     /// Where gradients are kept until all are there; without it the weight is changed at once.
     pub gradient: Option<Buffer>,
     pub states: Vec<Buffer>,
+    pub packing: Packing,
+    /// Which tensor it is.
+    pub number: u32,
     pub rule: Rule,
     /// Rows of this width stay as they are where their gradient is zero throughout.
     pub row: Option<usize>,
@@ -106,15 +112,16 @@ impl Learned {
     ///
     /// No other task uses this part.
     pub(crate) unsafe fn apply(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32], factor: f32) {
+        let change = self.rule.change(&step.moment, factor);
         match self.row {
             // SAFETY: the caller's.
-            None => unsafe { self.apply_whole(step, part, gradient, factor) },
+            None => unsafe { self.apply_whole(step, part, gradient, change) },
             Some(row) => {
                 for (i, gradient) in gradient.chunks_exact(row).enumerate() {
                     if gradient.iter().any(|value| *value != 0.0) {
                         let start = part.start + i * row;
                         // SAFETY: the caller's.
-                        unsafe { self.apply_whole(step, start..start + row, gradient, factor) };
+                        unsafe { self.apply_whole(step, start..start + row, gradient, change) };
                     }
                 }
             }
@@ -124,18 +131,53 @@ impl Learned {
     /// # Safety
     ///
     /// As for [`Learned::apply`].
-    unsafe fn apply_whole(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32], factor: f32) {
+    unsafe fn apply_whole(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32], change: Change) {
+        if self.packing != Packing::F32 {
+            // SAFETY: the caller's.
+            return unsafe { self.apply_packed(step, part, gradient, change) };
+        }
         // SAFETY: the caller's; weight and states are different buffers.
         let slice = |buffer: &Buffer| unsafe { step.span(*buffer).part(part.clone()).write() };
         let weight = slice(&self.weight);
         let mut states = self.states.iter().map(slice);
         let (first, second) = (states.next(), states.next());
-        self.rule.apply(
-            &step.moment,
-            weight,
-            gradient,
-            factor,
-            (first.unwrap_or_default(), second.unwrap_or_default()),
-        );
+        let states = (first.unwrap_or_default(), second.unwrap_or_default());
+        change.apply(weight, gradient, states);
+    }
+
+    /// Unpacks the states a little at a time, and packs them again.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Learned::apply`].
+    unsafe fn apply_packed(&self, step: &Step<'_>, part: Range<usize>, gradient: &[f32], change: Change) {
+        let mut unpacked = [[0.0; BLOCK]; 2];
+        let mut at = part.start;
+        while at < part.end {
+            let piece = at..self.packing.end(at).min(part.end);
+            let len = piece.len();
+            let states = self.states.iter().enumerate();
+            // SAFETY: the caller's; weight and states are different buffers.
+            unsafe {
+                for (k, state) in states.clone() {
+                    let values = &mut unpacked[k][..len];
+                    let signed = self.rule.is_signed(k);
+                    self.packing
+                        .load(step.span(*state), piece.clone(), signed, values);
+                }
+                let [first, second] = &mut unpacked;
+                // A rule takes a second state for one that is asked of it.
+                let second = &mut second[..if self.states.len() > 1 { len } else { 0 }];
+                let weight = step.span(self.weight).part(piece.clone()).write();
+                let gradient = &gradient[piece.start - part.start..piece.end - part.start];
+                change.apply(weight, gradient, (&mut first[..len], second));
+                for (k, state) in states {
+                    let rounding = Rounding::new(self.rule.is_signed(k), (self.number, k), step.moment.step);
+                    self.packing
+                        .store(step.span(*state), piece.clone(), rounding, &unpacked[k][..len]);
+                }
+            }
+            at = piece.end;
+        }
     }
 }

@@ -10,11 +10,13 @@ use tidegate_data::arrays::{ArraySource, FeedOptions, Order, Part, SampleBatch};
 use tidegate_memory::{Grant, Ledger};
 
 use super::design::Design;
+use super::fault::describe;
 use super::folder::NetworkModel;
 use super::judge::Judge;
 use super::loss::Loss;
-use super::machine::{Batch, Fault, Machine};
+use super::machine::{Batch, Machine};
 use super::mistakes::{Mistake, Mistakes};
+use super::moments::Moments;
 use super::plan::{ARENA, BEST, EVALUATION, Planned, feed_options};
 use super::precision::Precision;
 use super::prior::prior;
@@ -44,8 +46,10 @@ pub struct Options {
     pub accumulate: u32,
     /// Samples of a batch that are learned from at a time, where that is not for the plan to choose; it divides the batch.
     pub micro_batch: Option<usize>,
-    /// How values wait for the way back, and which are made again, where that is not for the plan to choose.
+    /// How values wait for the way back, what the optimizer keeps of each weight, and which values are made again, where
+    /// that is not for the plan to choose.
     pub precision: Option<Precision>,
+    pub moments: Option<Moments>,
     pub recompute: Option<Recompute>,
     /// How it was begun, where it is taken up again.
     pub begun: Option<Setting>,
@@ -307,9 +311,11 @@ impl Training<'_, '_> {
                 distance: mixing.distance,
                 share: mixing.share,
             }),
+            scale: self.progress.scale.of(self.setting.precision),
             moment: Moment {
                 rate: self.course.at(self.progress.step),
-                step: self.progress.step + 1,
+                // A step that was skipped leaves nothing to make up for.
+                step: self.progress.step + 1 - self.progress.scale.skipped,
             },
         };
         let begun = self.begun || rows > 0;
@@ -318,12 +324,16 @@ impl Training<'_, '_> {
             // None of its samples is there: the step is what the batches before it make of it.
             if begun && learned.last {
                 self.machine.change_weights(&learned);
+                self.scaled()?;
             }
             return Ok(0.0);
         }
         self.take(batch)?;
         let loss = self.machine.learn(&learned);
         if loss.is_finite() {
+            if learned.last {
+                self.scaled()?;
+            }
             return Ok(loss);
         }
         let fault = self.machine.find_fault(&learned);
@@ -335,6 +345,18 @@ impl Training<'_, '_> {
             epoch: self.progress.epoch + 1,
             step: self.progress.step + 1,
             what: describe(fault, batch),
+        })
+    }
+
+    /// A step was taken or skipped: slopes of the next are scaled by it.
+    fn scaled(&mut self) -> Result<()> {
+        if self.setting.precision != Precision::F16 || self.progress.scale.pass(self.machine.skipped()) {
+            return Ok(());
+        }
+        Err(Error::WentBad {
+            epoch: self.progress.epoch + 1,
+            step: self.progress.step + 1,
+            what: "its slopes are not, however small their scale".into(),
         })
     }
 
@@ -401,6 +423,9 @@ impl Training<'_, '_> {
             fed,
         });
         self.progress.past.push(Past { training, judged });
+        if let Some(text) = self.progress.scale.tell(epoch) {
+            (self.sink)(Event::Notice(text));
+        }
         let mut over = false;
         if let (Some(loss), Some(patience)) = (judged, self.options.patience) {
             let better = self.progress.best.as_ref().is_none_or(|best| loss < best.loss);
@@ -572,26 +597,9 @@ impl Training<'_, '_> {
             folds: Vec::new(),
             fed: std::mem::take(&mut self.progress.fed),
             mistakes: std::mem::take(&mut self.mistakes),
+            skipped_steps: self.progress.scale.skipped,
         };
         Ok(report.with_quality(quality.unwrap_or_default()))
-    }
-}
-
-fn describe(fault: Option<Fault>, batch: &SampleBatch) -> String {
-    let sample = |place: usize| {
-        batch
-            .samples()
-            .get(place)
-            .map_or(String::new(), |sample| format!(", at sample {sample}"))
-    };
-    match fault {
-        Some(Fault::Input { sample: at }) => format!("the sample itself is not{}", sample(at)),
-        Some(Fault::Weight { name }) => format!("the weights {name} are not any more, after the step before"),
-        Some(Fault::Layer { name, sample: at }) => {
-            format!("what layer {name} makes is the first that is not{}", sample(at))
-        }
-        Some(Fault::Loss { sample: at }) => format!("the loss is the first that is not{}", sample(at)),
-        None => "it was so once, and is not when the batch is looked at again".into(),
     }
 }
 

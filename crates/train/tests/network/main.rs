@@ -2,6 +2,8 @@
 
 mod fitting;
 mod knobs;
+mod moments;
+mod precision;
 mod promises;
 mod pytorch;
 mod sample;

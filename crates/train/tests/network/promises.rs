@@ -5,7 +5,11 @@ use tidegate_train::network::{
     Batch, Fault, Layer, Learning, Loss, Machine, Misfit, Mix, Program, Purpose, Shape,
 };
 
-use super::sample::{batch, build, fill, learning, networks};
+use super::sample::{batch, build_with, fill, learning, networks};
+
+fn build(layers: &str, input: &[usize], outputs: usize, threads: usize, clip: Option<f32>) -> Machine {
+    build_with(layers, input, outputs, threads, learning(clip))
+}
 
 /// Learns from a few batches, the last of them smaller, and returns losses and all tensors.
 fn train(machine: &mut Machine, outputs: usize, tokens: bool) -> (Vec<u64>, Vec<Vec<u32>>) {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tidegate_train::network::{Batch, Layer, Learning, Loss, Machine, Moment, Precision, Program, Purpose, Rule, Shape};
+use tidegate_train::network::{
+    Batch, Layer, Learning, Loss, Machine, Moment, Moments, Precision, Program, Purpose, Rule, Shape,
+};
 
 #[derive(Deserialize)]
 struct Cases {
@@ -104,6 +106,7 @@ fn learning(case: &Case, rule: Rule, clip: Option<f32>, accumulates: bool) -> Le
         clip,
         accumulates,
         to_sample: !accumulates || case.x_gradient.is_some(),
+        moments: Moments::F32,
         precision: Precision::F32,
         recompute: Vec::new(),
     }
@@ -124,6 +127,7 @@ fn check_gradients(case: &Case, threads: usize) -> Result<(), String> {
         first: true,
         last: false,
         seed: 1,
+        scale: 1.0,
         mix: None,
         moment: Moment { rate: 0.0, step: 1 },
     };
@@ -196,6 +200,7 @@ fn check_steps(case: &Case, keep: bool) -> Result<(), String> {
             first: true,
             last: true,
             seed: 1,
+            scale: 1.0,
             mix: None,
             moment: Moment { rate, step },
         });

@@ -1,7 +1,7 @@
 //! Networks with every kind of operation, and batches for them.
 
 use tidegate_train::network::{
-    Batch, Layer, Learning, Loss, Machine, Moment, Precision, Program, Purpose, Rule, Shape,
+    Batch, Layer, Learning, Loss, Machine, Moment, Moments, Precision, Program, Purpose, Rule, Shape,
 };
 
 /// Networks that have every kind of operation, in sizes that divide by nothing.
@@ -51,23 +51,24 @@ pub(crate) fn learning(clip: Option<f32>) -> Learning {
         clip,
         accumulates: false,
         to_sample: false,
+        moments: Moments::F32,
         precision: Precision::F32,
         recompute: Vec::new(),
     }
 }
 
-pub(crate) fn build(
+pub(crate) fn build_with(
     layers: &str,
     input: &[usize],
     outputs: usize,
     threads: usize,
-    clip: Option<f32>,
+    learning: Learning,
 ) -> Machine {
     let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
     let purpose = Purpose {
         batch: 13,
         threads,
-        learning: Some(learning(clip)),
+        learning: Some(learning),
     };
     let program = Program::compile(&layers, &Shape(input.to_vec()), outputs, &purpose).unwrap();
     program.build(3).unwrap()
@@ -93,6 +94,7 @@ pub(crate) fn batch(step: u64, rows: usize) -> Batch {
         first: true,
         last: true,
         seed: step,
+        scale: 1.0,
         mix: None,
         moment: Moment { rate: 1e-2, step },
     }

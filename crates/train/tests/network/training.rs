@@ -12,8 +12,8 @@ use tidegate_data::arrays::{ArrayOptions, ArraySource, Part};
 use tidegate_data::images::{self, ImageOptions};
 use tidegate_memory::Ledger;
 use tidegate_train::network::{
-    Design, Layer, Machine, NetworkModel, Options, Outcome, Rule, Samples, Scaling, Schedule, input_shape,
-    plan, train,
+    Design, Layer, Machine, NetworkModel, Options, Outcome, Rule, Samples, Scaling,
+    Schedule, input_shape, plan, train,
 };
 use tidegate_train::{Checkpoint, Error, Event, Report};
 
@@ -41,7 +41,7 @@ fn draw(state: &mut u32) -> u32 {
 }
 
 /// Grey images of 12×10 with a bright bar at one of three places, and noise.
-pub(super) fn write_bars(folder: &Path, n: usize) -> PathBuf {
+pub(crate) fn write_bars(folder: &Path, n: usize) -> PathBuf {
     let mut state = 5;
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for i in 0..n {
@@ -63,7 +63,7 @@ pub(super) fn write_bars(folder: &Path, n: usize) -> PathBuf {
 const LAYERS: &str = r#"[{"conv": 8, "activation": "relu"}, "batch_norm", {"max_pool": 2}, "flatten", {"dropout": 0.2},
     {"dense": 16, "activation": "relu"}]"#;
 
-pub(super) fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options {
         loss: None,
         rule: Rule::default(),
@@ -76,6 +76,7 @@ pub(super) fn options() -> Options {
         accumulate: 1,
         micro_batch: None,
         precision: None,
+        moments: None,
         recompute: None,
         begun: None,
         mixes: false,
@@ -92,11 +93,11 @@ pub(super) fn options() -> Options {
     }
 }
 
-pub(super) fn open(path: &Path, ledger: &Ledger) -> ArraySource {
+pub(crate) fn open(path: &Path, ledger: &Ledger) -> ArraySource {
     ArraySource::open(path, &ArrayOptions::default(), ledger).unwrap()
 }
 
-pub(super) fn design(source: &ArraySource, options: &Options, layers: &str, ledger: &Ledger) -> Design {
+pub(crate) fn design(source: &ArraySource, options: &Options, layers: &str, ledger: &Ledger) -> Design {
     let layers: Vec<Layer> = serde_json::from_str(layers).unwrap();
     let part = Part::Training(options.holdout);
     let input = input_shape(source, Some(&layers));
@@ -111,7 +112,7 @@ pub(super) fn design(source: &ArraySource, options: &Options, layers: &str, ledg
 }
 
 /// Trains and returns the outcome, with all events; `stop` is set at the event that says so.
-pub(super) fn run(
+pub(crate) fn run(
     path: &Path,
     options: &Options,
     layers: &str,
@@ -125,7 +126,7 @@ pub(super) fn run(
     run_on(source, &design, options, &ledger, resume, stops)
 }
 
-pub(super) fn run_on(
+pub(crate) fn run_on(
     mut source: ArraySource,
     design: &Design,
     options: &Options,
@@ -158,14 +159,14 @@ pub(super) fn run_on(
     outcome
 }
 
-pub(super) fn done(outcome: Outcome) -> (NetworkModel, Report) {
+pub(crate) fn done(outcome: Outcome) -> (NetworkModel, Report) {
     match outcome {
         Outcome::Done(done) => *done,
         Outcome::Stopped { epoch, .. } => panic!("stopped in epoch {epoch}"),
     }
 }
 
-pub(super) fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
+pub(crate) fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
     let names: Vec<String> = machine.tensors().map(|(name, ..)| name.to_string()).collect();
     let of = |name: String| {
         let bits = machine
@@ -179,7 +180,7 @@ pub(super) fn bits(machine: &Machine) -> Vec<(String, Vec<u32>)> {
     names.into_iter().map(of).collect()
 }
 
-pub(super) fn metric(report: &Report, name: &str) -> f64 {
+pub(crate) fn metric(report: &Report, name: &str) -> f64 {
     report
         .metrics
         .iter()

@@ -2,6 +2,7 @@
 
 pub(crate) mod correlate;
 pub(crate) mod elementwise;
+pub(crate) mod moments;
 pub(crate) mod product;
 pub(crate) mod vectorized;
 pub(crate) mod winograd;

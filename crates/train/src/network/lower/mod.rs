@@ -8,6 +8,7 @@ use super::arena::{Buffer, Spec, values_of};
 use super::graph::{Graph, NodeKind};
 use super::kernels::correlate::Axis;
 use super::loss::Loss;
+use super::moments::{Moments, Packing};
 use super::ops::{batch_norm, conv, dense, depthwise, loss, pool, sparse, update};
 use super::precision::Precision;
 use super::rule::Rule;
@@ -36,10 +37,24 @@ pub struct Learning {
     pub accumulates: bool,
     /// Whether the slope by the sample itself is worked out, too.
     pub to_sample: bool,
-    /// How values are stored that wait for the way back.
+    /// What the optimizer keeps of each weight.
+    pub moments: Moments,
+    /// What activations and slopes wait in; with `F16`, slopes are scaled.
     pub precision: Precision,
     /// Nodes of the graph whose values are made again on the way back, rather than kept.
     pub recompute: Vec<usize>,
+}
+
+impl Learning {
+    /// Whether gradients wait until all of them are there.
+    fn keeps_gradients(&self) -> bool {
+        self.clip.is_some() || self.accumulates || self.scales()
+    }
+
+    /// Whether slopes are scaled, and steps skipped whose gradients are not finite.
+    fn scales(&self) -> bool {
+        self.precision == Precision::F16
+    }
 }
 
 /// Operations and buffers, before they have places.
@@ -59,6 +74,10 @@ pub(crate) struct Lowered {
     pub weights: Vec<Buffer>,
     pub gradients: Vec<Option<Buffer>>,
     pub states: Vec<Vec<Buffer>>,
+    /// Whether the states of a tensor are packed: bits rather than numbers.
+    pub packed: Vec<bool>,
+    /// Not 0 where the last step was skipped, with slopes that are scaled.
+    pub skipped: Option<Buffer>,
     pub input_slope: Option<Buffer>,
     /// Nodes whose values the way back asks for, those that are made again for it, and the values of a sample that wait in
     /// half precision.
@@ -113,6 +132,7 @@ struct Lowering<'a> {
     needs_slope: Vec<bool>,
     weights: Vec<Buffer>,
     learned: Vec<Option<Learned>>,
+    skipped: Option<Buffer>,
 }
 
 pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
@@ -153,6 +173,7 @@ fn lower_with(graph: &Graph, purpose: &Purpose, between: Vec<Between>) -> Lowere
         needs_slope: vec![false; n_nodes],
         weights: Vec::new(),
         learned: Vec::new(),
+        skipped: None,
     };
     lowering.sources = (0..n_nodes).map(|node| lowering.source(node)).collect();
     lowering.weights();
@@ -212,15 +233,17 @@ impl Lowering<'_> {
         for (i, weight) in self.graph.weights.iter().enumerate() {
             let learned = learning.as_ref().filter(|_| weight.learned).map(|learning| {
                 let len = weight.form.len();
-                let keeps = learning.clip.is_some() || learning.accumulates;
-                let gradient = keeps.then(|| self.persistent(len));
+                let gradient = learning.keeps_gradients().then(|| self.persistent(len));
+                let packing = Packing::new(learning.moments, weight.form);
                 let states = (0..learning.rule.n_states())
-                    .map(|_| self.persistent(len))
+                    .map(|_| self.persistent(packing.room(len)))
                     .collect();
                 Learned {
                     weight: self.weights[i],
                     gradient,
                     states,
+                    packing,
+                    number: i as u32,
                     rule: learning.rule,
                     row: self.graph.sparse_row(i),
                 }
@@ -323,6 +346,16 @@ impl Lowering<'_> {
                         .map_or(Vec::new(), |learned| learned.states.clone())
                 })
                 .collect(),
+            packed: self
+                .learned
+                .iter()
+                .map(|learned| {
+                    learned
+                        .as_ref()
+                        .is_some_and(|learned| learned.packing != Packing::F32)
+                })
+                .collect(),
+            skipped: self.skipped,
             weights: self.weights,
             input_slope,
         }
@@ -332,24 +365,30 @@ impl Lowering<'_> {
         let Some(learning) = &self.purpose.learning else {
             return;
         };
-        if learning.clip.is_none() && !learning.accumulates {
+        if !learning.keeps_gradients() {
             return;
         }
+        let (clip, scales) = (learning.clip, learning.scales());
         let mut parts = Vec::new();
         for (learned, weight) in self.learned.iter().zip(&self.graph.weights) {
             let Some(learned) = learned else { continue };
             let len = weight.form.len();
-            // Whole rows.
-            let part = learned
-                .row
-                .map_or(update::PART, |row| (update::PART / row).max(1) * row);
+            // Whole rows, and whole units of packed moments.
+            let whole = learned.row.unwrap_or(learned.packing.unit());
+            let part = (update::PART / whole).max(1) * whole;
             for start in (0..len).step_by(part) {
                 parts.push((learned.clone(), start..(start + part).min(len)));
             }
         }
-        let clip = learning.clip;
         let sums = self.transient(parts.len());
-        self.push(0, update::Update { parts, clip, sums }, &[Some(sums)]);
+        self.skipped = scales.then(|| self.persistent(1));
+        let op = update::Update {
+            parts,
+            clip,
+            sums,
+            skipped: self.skipped,
+        };
+        self.push(0, op, &[Some(sums)]);
     }
 
     fn scratch(&mut self, len: usize) {

@@ -186,6 +186,8 @@ pub(crate) struct ToWeights {
     pub partial: Option<(Buffer, usize)>,
 }
 
+/// The inputs that a task takes are a multiple of this, except for the last.
+pub(crate) const LEAST_CHUNK: usize = 16;
 /// Rows in one product.
 const ROW_BLOCK: usize = 512;
 /// Parts of the rows that are summed apart.
@@ -194,7 +196,11 @@ const PARTS: usize = 16;
 impl ToWeights {
     /// Inputs that one task takes.
     fn chunk(extent: Extent) -> usize {
-        if extent.inputs >= 512 { 64 } else { 16 }
+        if extent.inputs >= 512 {
+            4 * LEAST_CHUNK
+        } else {
+            LEAST_CHUNK
+        }
     }
 
     pub(crate) fn scratch(extent: Extent) -> usize {

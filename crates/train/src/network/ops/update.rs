@@ -1,5 +1,5 @@
-//! Weights follow their gradients once all of them are there: needed where gradients are cut to a norm, or summed over
-//! several batches.
+//! Weights follow their gradients once all of them are there: needed where gradients are cut to a norm, summed over several
+//! batches, or scaled, so that a step is skipped as a whole if any of them is no finite number.
 
 use super::super::arena::Buffer;
 use super::super::kernels::elementwise::sum_of_squares;
@@ -12,6 +12,8 @@ pub(crate) struct Update {
     pub clip: Option<f32>,
     /// One sum for each part.
     pub sums: Buffer,
+    /// Where it is said whether a step was skipped, if gradients are scaled.
+    pub skipped: Option<Buffer>,
 }
 
 /// Values in a part.
@@ -26,7 +28,7 @@ impl Op for Update {
                 .map(|gradient| step.span(gradient).part(range.clone()).read());
             kept.unwrap_or_default()
         };
-        let factor = self.clip.map_or(1.0, |clip| {
+        let norm = || {
             let sums = step.span(self.sums);
             step.crew.run(self.parts.len(), |part, _| {
                 let sum = sum_of_squares(gradient(&self.parts[part]));
@@ -35,9 +37,20 @@ impl Op for Update {
             });
             // SAFETY: nothing else runs.
             let sums = unsafe { sums.part(0..self.parts.len()).read() };
-            let norm = sums.iter().map(|sum| f64::from(*sum)).sum::<f64>().sqrt();
-            (f64::from(clip) / (norm + 1e-6)).min(1.0) as f32
-        });
+            let sum: f64 = sums.iter().map(|sum| f64::from(*sum)).sum();
+            sum.sqrt() / f64::from(step.scale)
+        };
+        let norm = (self.clip.is_some() || self.skipped.is_some()).then(norm);
+        if let Some(skipped) = self.skipped {
+            let skips = norm.is_some_and(|norm| !norm.is_finite());
+            // SAFETY: nothing else runs.
+            unsafe { step.span(skipped).write()[0] = f32::from(skips) };
+            if skips {
+                return;
+            }
+        }
+        let least = |clip: f32, norm: f64| (f64::from(clip) / (norm + 1e-6)).min(1.0) as f32;
+        let factor = self.clip.zip(norm).map_or(1.0, |(clip, norm)| least(clip, norm)) / step.scale;
         step.crew.run(self.parts.len(), |task, _| {
             let part = &self.parts[task];
             // SAFETY: the parts are of one task each.

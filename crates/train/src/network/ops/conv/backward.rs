@@ -172,7 +172,9 @@ impl Backward {
             }
         });
         let Some(partial) = partial else { return };
+        // All outputs of an input are of one task.
         let chunk = extent.part_len().div_ceil(16).max(1024);
+        let chunk = chunk.next_multiple_of(extent.forward.width);
         step.crew.run(extent.part_len().div_ceil(chunk), |task, _| {
             let range = task * chunk..((task + 1) * chunk).min(extent.part_len());
             // SAFETY: all parts are written; this range of them is of this task.
