@@ -55,7 +55,7 @@ pub struct Report {
     /// What the network was most sure of and wrong about, the surest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<Mistake>,
-    /// Steps of a network that changed nothing, because gradients were beyond 16 bits.
+    /// Steps of a network that changed nothing, because gradients overflowed.
     #[serde(default, skip_serializing_if = "is_none")]
     pub skipped_steps: u64,
 }

@@ -60,11 +60,11 @@ impl Packing {
         match moments {
             _ if len < SMALL => Packing::F32,
             Moments::F32 => Packing::F32,
-            Moments::Int8 if unit >= LEAST_BLOCK => Packing::Int8(Blocks {
-                len,
-                unit,
-                block: unit.div_ceil(unit.div_ceil(BLOCK)),
-            }),
+            Moments::Int8 if unit >= LEAST_BLOCK => {
+                let even = unit.div_ceil(unit.div_ceil(BLOCK));
+                let block = even.next_multiple_of(kernels::LANES);
+                Packing::Int8(Blocks { len, unit, block })
+            }
             Moments::Int8 | Moments::Bf16 => Packing::Bf16,
         }
     }

@@ -83,7 +83,7 @@ impl LossScale {
         let steps = if untold == 1 { "step was" } else { "steps were" };
         (untold > 0).then(|| {
             format!(
-                "{untold} {steps} skipped in epoch {epoch}, as gradients were beyond 16 bits; they are scaled by {} now",
+                "{untold} {steps} skipped in epoch {epoch}: gradients overflowed; the loss is scaled by {} now",
                 self.scale
             )
         })
@@ -104,7 +104,7 @@ mod tests {
         assert!(scale.pass(true) && scale.pass(true));
         assert_eq!(
             scale.tell(3).unwrap(),
-            "2 steps were skipped in epoch 3, as gradients were beyond 16 bits; they are scaled by 16384 now"
+            "2 steps were skipped in epoch 3: gradients overflowed; the loss is scaled by 16384 now"
         );
         assert_eq!((scale.scale, scale.tell(3)), (16_384.0, None));
         (0..1999).for_each(|_| assert!(scale.pass(false)));

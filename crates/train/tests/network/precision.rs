@@ -115,7 +115,7 @@ fn a_training_finds_the_scale_that_it_can_have() {
         assert_eq!(
             notices[0],
             format!(
-                "{skipped} steps were skipped in epoch 1, as gradients were beyond 16 bits; they are scaled by {scale} now"
+                "{skipped} steps were skipped in epoch 1: gradients overflowed; the loss is scaled by {scale} now"
             )
         );
     }

@@ -17,7 +17,7 @@ const SMALL: f32 = 17.0 / 16.0 / 65_536.0;
 /// `d` of a code of 7 bits beside a sign, 17/16 · 2⁻⁸: its leading bits are 127 below those of 1.
 const SMALL_SIGNED: f32 = 17.0 / 16.0 / 256.0;
 
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// The chance of a place: so many bits that are as good as random.
 #[inline(always)]
@@ -49,8 +49,14 @@ vectorized! {
                 most[i] = most[i].max(chunk[i].abs().to_bits());
             }
         }
-        let rest = rest.iter().map(|value| value.abs().to_bits());
-        f32::from_bits(most.into_iter().chain(rest).fold(0, u32::max))
+        let mut all = 0;
+        for lane in most {
+            all = all.max(lane);
+        }
+        for value in rest {
+            all = all.max(value.abs().to_bits());
+        }
+        f32::from_bits(all)
     }
 
     pub(crate) fn widen_codes(codes: &[u8], scale: f32, values: &mut [f32]) {
