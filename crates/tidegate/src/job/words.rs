@@ -141,7 +141,9 @@ impl<T: Knob + PartialEq + Serialize> Worded for Auto<T> {
             Value::String(word) if word == "auto" => Ok(Auto::Auto),
             value => {
                 let unknown = format!("unknown {} {value}; there are {}", T::NOUN, T::WORDS.join(", "));
-                serde_json::from_value(value).map(Auto::Given).map_err(|_| unknown)
+                serde_json::from_value(value)
+                    .map(Auto::Given)
+                    .map_err(|_| unknown)
             }
         }
     }

@@ -208,7 +208,10 @@ fn options(
     // No larger than there is anything to fill it with.
     let batch = train.batch.unwrap_or(usual_batch);
     let batch = batch.min(source.n_samples().max(1) as usize);
-    if let Some(micro) = train.micro_batch.filter(|micro| *micro == 0 || !batch.is_multiple_of(*micro)) {
+    if let Some(micro) = train
+        .micro_batch
+        .filter(|micro| *micro == 0 || !batch.is_multiple_of(*micro))
+    {
         return Err(Error::Usage {
             what: format!("--micro-batch {micro} does not make up batches of {batch}"),
             hint: "give a number that divides the batch, or leave it out".into(),

@@ -66,7 +66,10 @@ impl Knobs<'_> {
             ));
         }
         if setting.batch < self.plain.batch && self.mixes {
-            alters.push(format!("samples are mixed with others of {} instead of {}", setting.batch, self.plain.batch));
+            alters.push(format!(
+                "samples are mixed with others of {} instead of {}",
+                setting.batch, self.plain.batch
+            ));
         }
         if setting.precision != self.plain.precision {
             alters.push("values that wait for the way back are rounded to 8 bits (bf16)".into());
@@ -114,7 +117,10 @@ impl Knobs<'_> {
         let whole = self.plain.batch;
         match self.micro_batch {
             Some(batch) => vec![batch],
-            None => (1..=whole).rev().filter(|batch| whole.is_multiple_of(*batch)).collect(),
+            None => (1..=whole)
+                .rev()
+                .filter(|batch| whole.is_multiple_of(*batch))
+                .collect(),
         }
     }
 
@@ -148,7 +154,14 @@ impl Knobs<'_> {
     fn cheap(&self, sets: &[Vec<usize>]) -> Vec<usize> {
         let cost = |recompute: &Vec<usize>| {
             let recompute = recompute.clone();
-            (self.compile)(&Setting { recompute, ..self.plain.clone() }, self.threads).cost()
+            (self.compile)(
+                &Setting {
+                    recompute,
+                    ..self.plain.clone()
+                },
+                self.threads,
+            )
+            .cost()
         };
         let most = cost(&Vec::new()) * (1.0 + CHEAP);
         let cheap = sets.iter().rev().find(|set| cost(set) <= most);
@@ -158,11 +171,14 @@ impl Knobs<'_> {
     /// The fastest way that fits, or the least that any takes.
     pub(super) fn choose(&self) -> Result<Way, Way> {
         let plain = self.plain();
-        let fits = |way: &Way| (self.room)(way.threads, way.setting.batch).is_some_and(|room| way.bytes <= room);
+        let fits =
+            |way: &Way| (self.room)(way.threads, way.setting.batch).is_some_and(|room| way.bytes <= room);
         // A training that was begun goes on as it was, as long as that fits.
         let begun = self.begun.filter(|begun| begun.step() == self.plain.step());
         let as_before = begun.and_then(|begun| {
-            let ways = (1..=self.threads).rev().map(|threads| self.way(begun.clone(), threads));
+            let ways = (1..=self.threads)
+                .rev()
+                .map(|threads| self.way(begun.clone(), threads));
             ways.into_iter().find(fits)
         });
         if let Some(way) = as_before {
@@ -254,7 +270,10 @@ impl Knobs<'_> {
         );
         before = step(
             "recompute",
-            format!("what {} layers make is made again on the way back", chosen.recompute.len()),
+            format!(
+                "what {} layers make is made again on the way back",
+                chosen.recompute.len()
+            ),
             Setting {
                 recompute: chosen.recompute.clone(),
                 ..before.setting.clone()
@@ -286,7 +305,13 @@ impl Knobs<'_> {
             before,
         );
         let setting = before.setting.clone();
-        step("threads", format!("{} instead of {}", way.threads, self.threads), setting, way.threads, before);
+        step(
+            "threads",
+            format!("{} instead of {}", way.threads, self.threads),
+            setting,
+            way.threads,
+            before,
+        );
         changes
     }
 
@@ -295,30 +320,79 @@ impl Knobs<'_> {
         let plain = self.plain();
         let sets = self.recompute_sets();
         let of = |setting: Setting| (setting, self.threads);
-        let again = |recompute: Vec<usize>| of(Setting { recompute, ..plain.setting.clone() });
+        let again = |recompute: Vec<usize>| {
+            of(Setting {
+                recompute,
+                ..plain.setting.clone()
+            })
+        };
         let whole = plain.setting.batch;
         let divided = |by: usize| {
             (whole % by == 0 && whole > by).then(|| {
                 let (batch, times) = (whole / by, plain.setting.accumulate * by as u32);
-                let setting = of(Setting { batch, accumulate: times, ..plain.setting.clone() });
-                (format!("{times} batches of {batch} make up a step"), format!("--micro-batch {batch}"), setting)
+                let setting = of(Setting {
+                    batch,
+                    accumulate: times,
+                    ..plain.setting.clone()
+                });
+                (
+                    format!("{times} batches of {batch} make up a step"),
+                    format!("--micro-batch {batch}"),
+                    setting,
+                )
             })
         };
         let mut ways = vec![
-            ("as it was asked for".to_string(), String::new(), of(plain.setting.clone())),
-            ("values that are quickly made again are not kept".into(), "--recompute cheap".into(), again(self.cheap(&sets))),
-            ("as many values as possible are made again".into(), "--recompute most".into(), again(sets.last().cloned().unwrap_or_default())),
+            (
+                "as it was asked for".to_string(),
+                String::new(),
+                of(plain.setting.clone()),
+            ),
+            (
+                "values that are quickly made again are not kept".into(),
+                "--recompute cheap".into(),
+                again(self.cheap(&sets)),
+            ),
+            (
+                "as many values as possible are made again".into(),
+                "--recompute most".into(),
+                again(sets.last().cloned().unwrap_or_default()),
+            ),
         ];
         ways.extend([2, 4, 8].into_iter().filter_map(divided));
-        let half = Setting { precision: Precision::Bf16, ..plain.setting.clone() };
-        ways.push(("values wait for the way back as bf16".into(), "--precision bf16".into(), of(half)));
+        let half = Setting {
+            precision: Precision::Bf16,
+            ..plain.setting.clone()
+        };
+        ways.push((
+            "values wait for the way back as bf16".into(),
+            "--precision bf16".into(),
+            of(half),
+        ));
         if self.keeps {
-            let packed = |moments: Moments| of(Setting { moments, ..plain.setting.clone() });
-            ways.push(("the optimizer keeps two bytes of each moment".into(), "--moments bf16".into(), packed(Moments::Bf16)));
-            ways.push(("the optimizer keeps a byte of each moment".into(), "--moments 8bit".into(), packed(Moments::Int8)));
+            let packed = |moments: Moments| {
+                of(Setting {
+                    moments,
+                    ..plain.setting.clone()
+                })
+            };
+            ways.push((
+                "the optimizer keeps two bytes of each moment".into(),
+                "--moments bf16".into(),
+                packed(Moments::Bf16),
+            ));
+            ways.push((
+                "the optimizer keeps a byte of each moment".into(),
+                "--moments 8bit".into(),
+                packed(Moments::Int8),
+            ));
         }
         if self.threads > 1 {
-            ways.push(("one thread".into(), "--threads 1".into(), (plain.setting.clone(), 1)));
+            ways.push((
+                "one thread".into(),
+                "--threads 1".into(),
+                (plain.setting.clone(), 1),
+            ));
         }
         let mut found: Vec<(Setting, usize)> = vec![(chosen.setting.clone(), chosen.threads)];
         let mut alternatives = Vec::new();

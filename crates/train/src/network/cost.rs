@@ -13,11 +13,18 @@ const START: f64 = 4e5;
 /// The way back takes about twice the way forward: to the input, and to the weights.
 const BOTH_WAYS: f64 = 3.0;
 
+/// So many nodes to start from are left out between two that are kept, at the most.
+const MOST_APART: usize = 6;
+
 /// What the way forward of a node costs for a sample.
 fn forward(graph: &Graph, node: usize) -> f64 {
     let this = &graph.nodes[node];
     let len = this.shape.len() as f64;
-    let from: f64 = this.inputs.iter().map(|&input| graph.nodes[input].shape.len() as f64).sum();
+    let from: f64 = this
+        .inputs
+        .iter()
+        .map(|&input| graph.nodes[input].shape.len() as f64)
+        .sum();
     let products = match &this.kind {
         NodeKind::Input | NodeKind::Reshape => return 0.0,
         NodeKind::Dense { inputs, .. } => 2.0 * *inputs as f64 * len,
@@ -44,8 +51,15 @@ impl Program {
     /// About how long learning from a whole batch takes.
     pub(super) fn cost(&self) -> f64 {
         let (batch, threads) = (self.purpose.batch, self.purpose.threads.max(1));
-        let all: f64 = (0..self.graph.nodes.len()).map(|node| forward(&self.graph, node)).sum();
-        let again: f64 = self.lowered.again.iter().map(|&node| forward(&self.graph, node)).sum();
+        let all: f64 = (0..self.graph.nodes.len())
+            .map(|node| forward(&self.graph, node))
+            .sum();
+        let again: f64 = self
+            .lowered
+            .again
+            .iter()
+            .map(|&node| forward(&self.graph, node))
+            .sum();
         let halved = 2.0 * VALUE * self.lowered.halved as f64;
         // Threads share samples: those that are left over are waited for.
         let rounds = batch.div_ceil(threads) as f64;
@@ -66,21 +80,40 @@ impl Program {
         self.graph.nodes.iter().any(|node| norms(&node.kind))
     }
 
-    /// Sets of nodes that could be made again: first those that save the most for what they cost, then ones that leave some
-    /// to start from at even distances.
+    /// Sets of nodes that could be made again: those that save the most for what they cost, one more in each; and all but
+    /// some that others start from, at even distances.
     pub(super) fn recompute_candidates(&self) -> Vec<Vec<usize>> {
-        let last = self.graph.nodes.len() - 1;
+        let nodes = &self.graph.nodes;
+        let last = nodes.len() - 1;
         let asked = self.lowered.asked.iter().copied();
-        let mut nodes: Vec<usize> = asked.filter(|&node| node > 0 && node < last).collect();
-        let worth = |node: usize| self.graph.nodes[node].shape.len() as f64 / forward(&self.graph, node).max(1.0);
-        nodes.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)).then(a.cmp(&b)));
-        let first = (1..=nodes.len()).map(|n| nodes[..n].to_vec());
-        let even = (2..8).map(|every| {
-            let mut by_place = nodes.clone();
-            by_place.sort_unstable();
-            let apart = by_place.into_iter().enumerate();
-            apart.filter(|(i, _)| i % every != every - 1).map(|(_, node)| node).collect()
+        let asked: Vec<usize> = asked.filter(|&node| node > 0 && node < last).collect();
+        let worth = |node: usize| nodes[node].shape.len() as f64 / forward(&self.graph, node).max(1.0);
+        // Sums come last: what follows them starts from there.
+        let is_sum = |node: usize| matches!(nodes[node].kind, NodeKind::Add { .. });
+        let mut by_worth = asked.clone();
+        by_worth.sort_by(|&a, &b| {
+            let worth = worth(b).total_cmp(&worth(a));
+            is_sum(a).cmp(&is_sum(b)).then(worth).then(a.cmp(&b))
         });
-        first.chain(even).filter(|set: &Vec<usize>| !set.is_empty()).collect()
+        let one_more = (1..=by_worth.len()).map(|n| by_worth[..n].to_vec());
+        // Where everything passes through one node, nothing before it is needed to go on.
+        let crosses = |node: usize| {
+            let behind = nodes.iter().enumerate().skip(node + 1);
+            behind
+                .into_iter()
+                .any(|(_, other)| other.inputs.iter().any(|&input| input < node))
+        };
+        let starts: Vec<usize> = asked.iter().copied().filter(|&node| !crosses(node)).collect();
+        let apart = (1..=MOST_APART).flat_map(|every| (0..every).map(move |first| (every, first)));
+        let from_starts = apart.map(|(every, first)| {
+            let kept: Vec<usize> = starts.iter().copied().skip(first).step_by(every).collect();
+            asked
+                .iter()
+                .copied()
+                .filter(|node| !kept.contains(node))
+                .collect()
+        });
+        let sets = one_more.chain(from_starts);
+        sets.filter(|set: &Vec<usize>| !set.is_empty()).collect()
     }
 }

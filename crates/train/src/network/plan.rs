@@ -90,7 +90,11 @@ pub fn plan(
     budget: u64,
 ) -> Result<Planned> {
     let loss = options.loss.clone().unwrap_or_else(|| design.loss());
-    let graph = Graph::new(&design.layers, &super::Shape(design.input.clone()), design.outputs())?;
+    let graph = Graph::new(
+        &design.layers,
+        &super::Shape(design.input.clone()),
+        design.outputs(),
+    )?;
     let compile = |setting: &Setting, threads: usize| {
         Program::of(graph.clone(), &purpose(options, &loss, setting, threads))
     };
@@ -156,7 +160,9 @@ pub fn plan(
         micro_batch: options.micro_batch,
         precision: options.precision,
         // What the optimizer has kept so far is in its form.
-        moments: options.moments.or(options.begun.as_ref().map(|begun| begun.moments)),
+        moments: options
+            .moments
+            .or(options.begun.as_ref().map(|begun| begun.moments)),
         keeps: options.rule.n_states() > 0,
         recompute: options.recompute,
         begun: options.begun.as_ref(),
@@ -195,8 +201,8 @@ pub fn plan(
     let mut prefetch = 0;
     if source.is_fed() {
         // Reading ahead comes first: what brings samples has to be there, wherever they are kept.
-        prefetch = most(&|source| source.good_prefetch(batch, options.feed_threads))
-            .min(left(data).unwrap_or(0));
+        prefetch =
+            most(&|source| source.good_prefetch(batch, options.feed_threads)).min(left(data).unwrap_or(0));
         data.feed = feed_bytes(batch, prefetch);
         keep.memory = left(data).unwrap_or(0).saturating_sub(budget / SPARE);
         data.samples = source.keep_bytes(&keep);

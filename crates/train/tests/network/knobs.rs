@@ -28,7 +28,10 @@ fn train(machine: &mut Machine, outputs: usize, tokens: bool) -> (Vec<f64>, Vec<
         machine.learn(&batch(step, if step == 6 { 7 } else { BATCH }))
     });
     let losses = losses.collect();
-    let tensors = names(machine).iter().map(|name| machine.tensor(name).unwrap()).collect();
+    let tensors = names(machine)
+        .iter()
+        .map(|name| machine.tensor(name).unwrap())
+        .collect();
     (losses, tensors)
 }
 
@@ -65,18 +68,29 @@ fn what_is_made_again_is_what_it_was_to_the_last_bit() {
     }
 }
 
-#[test]
-fn making_values_again_takes_less_memory() {
-    let (layers, input, outputs) = &networks()[1];
-    let of = |recompute: Vec<usize>| {
-        let learning = Learning {
-            recompute,
-            ..learning(None)
-        };
-        program(layers, input, *outputs, 1, learning).bytes()
+/// Many layers of one size: most of what they make waits.
+const DEEP: &str = r#"[{"conv": 16, "padding": "same", "activation": "relu"}, {"conv": 16, "padding": "same", "activation": "relu"},
+    {"conv": 16, "padding": "same", "activation": "relu"}, {"conv": 16, "padding": "same", "activation": "relu"},
+    {"conv": 16, "padding": "same", "activation": "relu"}, {"conv": 16, "padding": "same", "activation": "relu"},
+    {"conv": 16, "padding": "same", "activation": "relu"}, {"conv": 16, "padding": "same", "activation": "relu"},
+    {"conv": 16, "padding": "same", "activation": "relu"}, "global_average_pool"]"#;
+
+fn deep(precision: Precision, recompute: Vec<usize>) -> u64 {
+    let learning = Learning {
+        precision,
+        recompute,
+        ..learning(None)
     };
-    let (plain, again) = (of(Vec::new()), of((1..40).filter(|node| node % 4 > 0).collect()));
-    assert!(again < plain * 9 / 10, "{again} of {plain}");
+    program(DEEP, &[32, 32, 3], 5, 1, learning).bytes()
+}
+
+#[test]
+fn values_made_again_or_of_two_bytes_take_less_memory() {
+    let plain = deep(Precision::F32, Vec::new());
+    let again = deep(Precision::F32, (1..9).filter(|node| node % 3 > 0).collect());
+    assert!(again < plain * 7 / 10, "{again} of {plain}");
+    let half = deep(Precision::Bf16, Vec::new());
+    assert!(half < plain * 8 / 10, "{half} of {plain}");
 }
 
 #[test]
@@ -91,14 +105,10 @@ fn values_that_wait_in_half_precision_are_nearly_the_same() {
             };
             program(layers, &input, outputs, threads, learning)
         };
-        let plain = of(Precision::F32, &[], 2);
-        let plain_bytes = plain.bytes();
-        let expected = train(&mut plain.build(3).unwrap(), outputs, tokens);
-        for (precision, off) in [(Precision::Bf16, 0.05), (Precision::F16, 0.01)] {
+        let expected = train(&mut of(Precision::F32, &[], 2).build(3).unwrap(), outputs, tokens);
+        for (precision, off) in [(Precision::Bf16, 0.1), (Precision::F16, 0.02)] {
             for recompute in [&[][..], &[2, 3, 5, 7]] {
-                let halved = of(precision, recompute, 2);
-                assert!(halved.bytes() <= plain_bytes, "{precision:?} of {layers}");
-                let mut machine = halved.build(3).unwrap();
+                let mut machine = of(precision, recompute, 2).build(3).unwrap();
                 machine.poison();
                 let found = train(&mut machine, outputs, tokens);
                 for (found, expected) in found.0.iter().zip(&expected.0) {
@@ -107,7 +117,11 @@ fn values_that_wait_in_half_precision_are_nearly_the_same() {
                         "{precision:?}, {recompute:?}: {found} instead of {expected} in {layers}"
                     );
                 }
-                let on_three = train(&mut of(precision, recompute, 3).build(3).unwrap(), outputs, tokens);
+                let on_three = train(
+                    &mut of(precision, recompute, 3).build(3).unwrap(),
+                    outputs,
+                    tokens,
+                );
                 assert!(on_three == found, "{precision:?} on three threads: {layers}");
             }
         }
@@ -123,7 +137,8 @@ fn step_in(machine: &mut Machine, outputs: usize, tokens: bool, rows: usize, siz
     for before in (0..rows).step_by(size) {
         let n = size.min(rows - before);
         machine.inputs()[..n * n_inputs].copy_from_slice(&inputs[before * n_inputs..(before + n) * n_inputs]);
-        machine.targets()[..n * n_targets].copy_from_slice(&targets[before * n_targets..(before + n) * n_targets]);
+        machine.targets()[..n * n_targets]
+            .copy_from_slice(&targets[before * n_targets..(before + n) * n_targets]);
         machine.learn(&Batch {
             rows: n,
             before,
@@ -154,7 +169,10 @@ fn gradients_of_small_batches_add_up_to_those_of_the_large_one() {
             step_in(&mut machine, outputs, tokens, rows, rows);
             let learned = machine.tensors().filter(|(_, _, learned)| *learned);
             let learned: Vec<String> = learned.map(|(name, ..)| name.to_string()).collect();
-            let expected: Vec<Vec<f32>> = learned.iter().map(|name| machine.gradient(name).unwrap()).collect();
+            let expected: Vec<Vec<f32>> = learned
+                .iter()
+                .map(|name| machine.gradient(name).unwrap())
+                .collect();
             for size in [1, 4, 6] {
                 step_in(&mut machine, outputs, tokens, rows, size);
                 for (name, expected) in learned.iter().zip(&expected) {

@@ -12,7 +12,7 @@ use tidegate_data::arrays::{ArrayOptions, ArraySource, Part};
 use tidegate_data::images::{self, ImageOptions};
 use tidegate_memory::Ledger;
 use tidegate_train::network::{
-    Design, Layer, Machine, NetworkModel, Options, Outcome, Rule, Samples, Scaling,
+    Design, Layer, Machine, Moments, NetworkModel, Options, Outcome, Precision, Rule, Samples, Scaling,
     Schedule, input_shape, plan, train,
 };
 use tidegate_train::{Checkpoint, Error, Event, Report};
@@ -303,14 +303,21 @@ fn a_loss_that_is_no_number_stops_it_and_names_the_layer() {
 fn a_budget_that_is_too_small_is_refused_with_the_least_that_would_do() {
     let temp = tempfile::tempdir().unwrap();
     let path = write_bars(temp.path(), 200);
-    let error = run(&path, &options(), LAYERS, 300_000, None, |_| false)
+    // Nothing may be changed that the numbers depend on.
+    let options = Options {
+        micro_batch: Some(16),
+        precision: Some(Precision::F32),
+        moments: Some(Moments::F32),
+        ..options()
+    };
+    let error = run(&path, &options, LAYERS, 300_000, None, |_| false)
         .err()
         .unwrap();
     let Error::BudgetTooSmall { least, .. } = error else {
         panic!("{error}")
     };
-    let (_, mut report) = done(run(&path, &options(), LAYERS, least, None, |_| false).unwrap());
-    let (_, roomy) = done(run(&path, &options(), LAYERS, 100_000_000, None, |_| false).unwrap());
+    let (_, mut report) = done(run(&path, &options, LAYERS, least, None, |_| false).unwrap());
+    let (_, roomy) = done(run(&path, &options, LAYERS, 100_000_000, None, |_| false).unwrap());
     // What was not in memory was waited for.
     assert_eq!((report.fed.len(), roomy.fed.len()), (3, 0));
     report.fed.clear();
