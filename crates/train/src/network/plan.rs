@@ -145,7 +145,7 @@ pub fn plan(
         return Err(Error::BudgetTooSmall {
             least: total(&holders),
             budget,
-            holders,
+            holders: one.in_shares(holders, ARENA),
         });
     };
     let left = |data: Data| budget.checked_sub(total(&needs(&program, threads, data)));

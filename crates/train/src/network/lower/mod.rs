@@ -3,6 +3,8 @@
 mod backward;
 mod forward;
 
+use std::collections::BTreeMap;
+
 use super::arena::{Buffer, Spec, values_of};
 use super::graph::{Graph, NodeKind};
 use super::kernels::correlate::Axis;
@@ -53,6 +55,8 @@ pub(crate) struct Lowered {
     pub gradients: Vec<Option<Buffer>>,
     pub states: Vec<Vec<Buffer>>,
     pub input_slope: Option<Buffer>,
+    /// The node whose operation is the first to use a buffer, for buffers that do not live as long as the program.
+    pub owners: BTreeMap<usize, usize>,
 }
 
 pub(crate) struct Placed {
@@ -89,6 +93,7 @@ struct Lowering<'a> {
     needs_slope: Vec<bool>,
     weights: Vec<Buffer>,
     learned: Vec<Option<Learned>>,
+    owners: BTreeMap<usize, usize>,
 }
 
 pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
@@ -114,6 +119,7 @@ pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
         needs_slope: vec![false; n_nodes],
         weights: Vec::new(),
         learned: Vec::new(),
+        owners: BTreeMap::new(),
     };
     lowering.weights();
     lowering.needs();
@@ -154,6 +160,7 @@ impl Lowering<'_> {
         let at = self.ops.len();
         for buffer in uses.iter().flatten() {
             self.use_at(*buffer, at);
+            self.owners.entry(buffer.0).or_insert(node);
         }
         self.ops.push(Placed {
             op: Box::new(op),
@@ -280,6 +287,7 @@ impl Lowering<'_> {
                 .collect(),
             weights: self.weights,
             input_slope,
+            owners: self.owners,
         }
     }
 
