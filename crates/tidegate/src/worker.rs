@@ -357,6 +357,18 @@ fn largest_stage(stages: Vec<Vec<(String, u64)>>, ledger: &Ledger) -> (Vec<(Stri
     largest.unwrap_or_default()
 }
 
+/// What the pass that is over was granted and did not touch, where the kernel counts this process alone.
+fn untouched(ledger: &Ledger) -> u64 {
+    let granted: u64 = ledger
+        .snapshot()
+        .holders
+        .iter()
+        .map(|holder| holder.at_peak)
+        .sum();
+    let counted = own_group(ledger.budget()).and_then(|group| group.peak());
+    counted.map_or(0, |bytes| granted.saturating_sub(bytes))
+}
+
 /// Rows per second since the epoch began.
 struct Rate {
     epoch: u32,

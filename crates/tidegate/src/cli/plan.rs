@@ -105,7 +105,9 @@ fn lines(planned: &Planned) -> Vec<String> {
         .filter_map(|(name, value)| Some(vec![name.to_string(), value?]))
         .collect();
     lines.extend(columns(&rows));
-    lines.extend(change_lines(&plan.changes));
+    if plan.device.as_ref().is_none_or(|device| device.fits) {
+        lines.extend(change_lines(&plan.changes));
+    }
     lines.extend(alternative_lines(&plan.alternatives));
     lines
 }
@@ -343,21 +345,21 @@ mod tests {
             network(),
             r"
 memory: 82.7 MB of 100 MB, between 78.6 MB and 84.3 MB
-  runtime          2.7 MB
-  network           60 MB
-    weights       1.25 MB
-    activations     55 MB
-      10 conv       10 MB
-      9 conv         9 MB
-      8 conv         8 MB
-      7 conv         7 MB
-      6 conv         6 MB
-      5 conv         5 MB
-      4 conv         4 MB
-      3 conv         3 MB
-      2 others       3 MB
-    scratch       3.75 MB
-  feed              20 MB
+  runtime         2.7 MB
+  network          60 MB
+    weights      1.25 MB
+    activations    55 MB
+      10 conv      10 MB
+      9 conv        9 MB
+      8 conv        8 MB
+      7 conv        7 MB
+      6 conv        6 MB
+      5 conv        5 MB
+      4 conv        4 MB
+      3 conv        3 MB
+      2 others      3 MB
+    scratch      3.75 MB
+  feed             20 MB
 threads     2 threads
 time        75 ms a step, 16 s an epoch: by 6 batches
 disk        270 MB for the pack

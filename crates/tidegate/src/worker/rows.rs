@@ -11,6 +11,7 @@ use tidegate_watch::Event;
 use super::network::{Foresight, Training};
 use super::relay::{About, Passing};
 use super::train::{Prepared, hold};
+use super::untouched;
 use crate::{Error, ModelKind, Result};
 
 /// Rows of a batch: they are small, and many.
@@ -34,7 +35,10 @@ fn train_on(
 ) -> Result<Option<(NetworkModel, &'static str, Report)>> {
     let made = match prepared.places.dry {
         Some(_) => foresee(prepared, options)?,
-        None => samples(prepared, options)?.map(|samples| (samples, Foresight::default())),
+        None => samples(prepared, options)?.map(|samples| {
+            let foresight = written(&samples);
+            (samples, foresight)
+        }),
     };
     let Some((samples, foresight)) = made else {
         prepared.speaker.stopped(0, 0, prepared.places.resume);
@@ -153,6 +157,19 @@ fn samples(prepared: &Prepared, options: &RowsOptions) -> Result<Option<RowSampl
     Ok(samples)
 }
 
+/// What encoding has just put on disk.
+fn written(samples: &RowSamples) -> Foresight {
+    let all = std::iter::once(&samples.training).chain(&samples.held_out);
+    let disk = match samples.counts {
+        Some(_) => all.map(|source| source.bytes()).sum(),
+        None => 0,
+    };
+    Foresight {
+        disk,
+        ..Foresight::default()
+    }
+}
+
 /// The rows as they will be, and what encoding them will take; `None` when asked to stop.
 fn foresee(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(RowSamples, Foresight)>> {
     let (speaker, ledger, table) = (prepared.speaker, &prepared.ledger, &prepared.table);
@@ -174,8 +191,10 @@ fn foresee(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(RowSamp
             Foreseen::ToCome { disk } => {
                 let holders = ledger.snapshot().holders.into_iter();
                 let held = holders.map(|holder| (holder.name, holder.held));
+                // Rows come through buffers like those of the fit, which are touched as far.
+                let buffers = table.pass_needs(options.threads).bytes();
                 let encoding = [
-                    (BUFFERS.to_string(), table.pass_needs(options.threads).bytes()),
+                    (BUFFERS.to_string(), buffers.saturating_sub(untouched(ledger))),
                     ("pack".to_string(), RowSamples::bytes(table)),
                 ];
                 Foresight {
