@@ -24,6 +24,11 @@ impl RunDir {
         self.path.join("job.toml")
     }
 
+    /// What was predicted of it, whole.
+    pub fn plan(&self) -> PathBuf {
+        self.path.join("plan.json")
+    }
+
     /// Standard output and standard error, time-stamped.
     pub fn log(&self) -> PathBuf {
         self.path.join("log.txt")

@@ -225,6 +225,13 @@ impl Run {
         u64::try_from(end.saturating_sub(start)).ok()
     }
 
+    /// How far the plan was off, as a part of the kernel's peak: above zero where it predicted more. `None` where either
+    /// is not known, and of a run that did not come to its end: its peak may have been to come.
+    pub fn plan_error(&self) -> Option<f64> {
+        let (planned, peak) = (self.needs_bytes?, self.peak_bytes?);
+        (self.status == Status::Done && peak > 0).then(|| (planned as f64 - peak as f64) / peak as f64)
+    }
+
     /// What a person calls it: its name, else its id.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.id)

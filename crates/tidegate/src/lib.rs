@@ -9,6 +9,7 @@ mod error;
 mod explain;
 mod job;
 mod packs;
+mod plan;
 mod predict;
 mod preview;
 mod run;
@@ -27,6 +28,7 @@ pub use job::{
     TrainPart, Worded,
 };
 pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, prune_packs};
+pub use plan::{Planned, plan};
 pub use predict::{BrokenColumn, Names, OutputFormat, PredictJob, Predicted, predict};
 pub use preview::{Previewed, mistakes, preview};
 pub use run::{Command, Ran, run};

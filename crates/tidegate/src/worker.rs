@@ -21,6 +21,7 @@ use crate::{Error, Job, PredictJob, Result};
 mod arrays;
 mod boost;
 mod destination;
+mod device;
 mod images;
 mod linear;
 mod network;
@@ -28,6 +29,7 @@ mod predict;
 mod relay;
 mod rows;
 mod sheet;
+mod times;
 mod train;
 
 /// What a worker is started for.
@@ -48,6 +50,14 @@ pub enum Task {
         model: PathBuf,
         /// Where compressed arrays are unpacked that do not fit in memory.
         packs: PathBuf,
+    },
+    /// What training would take: nothing is trained, and nothing is left.
+    Plan {
+        job: Box<Job>,
+        budget: u64,
+        packs: PathBuf,
+        /// The memory of an accelerator to ask about.
+        device_memory: Option<u64>,
     },
     /// A contact sheet of what a network will see.
     Preview {
@@ -166,18 +176,26 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                 model,
                 resume,
                 packs,
-            } => train::train(
-                &speaker,
-                &job,
-                budget,
-                train::Places {
+            } => Job::read(&job).and_then(|job| {
+                let places = train::Places {
                     checkpoint,
                     model,
                     resume,
                     packs,
                     keep: true,
-                },
-            ),
+                    dry: None,
+                };
+                train::train(&speaker, &job, budget, places)
+            }),
+            Task::Plan {
+                job,
+                budget,
+                packs,
+                device_memory,
+            } => {
+                let places = train::Places::dry(packs, device_memory);
+                train::train(&speaker, &job, budget, places)
+            }
             Task::Predict {
                 job,
                 budget,
@@ -337,6 +355,18 @@ fn largest_stage(stages: Vec<Vec<(String, u64)>>, ledger: &Ledger) -> (Vec<(Stri
         .chain(to_come)
         .max_by_key(|(_, bytes)| *bytes);
     largest.unwrap_or_default()
+}
+
+/// What the pass that is over was granted and did not touch, where the kernel counts this process alone.
+fn untouched(ledger: &Ledger) -> u64 {
+    let granted: u64 = ledger
+        .snapshot()
+        .holders
+        .iter()
+        .map(|holder| holder.at_peak)
+        .sum();
+    let counted = own_group(ledger.budget()).and_then(|group| group.peak());
+    counted.map_or(0, |bytes| granted.saturating_sub(bytes))
 }
 
 /// Rows per second since the epoch began.

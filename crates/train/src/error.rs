@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     #[error(transparent)]
     Data(#[from] tidegate_data::Error),
-    #[error("this job needs {} and the budget is {}: {}", format_bytes(*least), format_bytes(*budget), parts(holders))]
+    #[error("this job needs {} and the budget is {}{}: {}", format_bytes(*least), format_bytes(*budget), most(holders), parts(holders))]
     BudgetTooSmall {
         least: u64,
         budget: u64,
@@ -176,6 +176,14 @@ impl Error {
 /// A size that can be given to `--memory` and is not below `bytes`.
 fn megabytes(bytes: u64) -> String {
     format!("{}MB", bytes.div_ceil(1_000_000))
+}
+
+/// What dominates, where one holder takes more than all others.
+fn most(holders: &[(String, u64)]) -> String {
+    let all: u64 = holders.iter().map(|(_, bytes)| bytes).sum();
+    let largest = holders.iter().max_by_key(|(_, bytes)| *bytes);
+    let dominates = largest.filter(|(_, bytes)| 2 * bytes > all && holders.len() > 1);
+    dominates.map_or(String::new(), |(name, _)| format!(", most of it for {name}"))
 }
 
 fn parts(holders: &[(String, u64)]) -> String {

@@ -25,7 +25,7 @@ pub use event::{Event, Sink};
 pub use linear::{RUNTIME, THREAD_BYTES};
 pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
 pub use model::{Learned, Model};
-pub use plan::{Alternative, Change};
+pub use plan::{Alternative, Change, interval};
 pub use predict::{PredictOptions, PredictedRows, Prediction, predict, predict_plan};
 pub use report::{BrokenValues, ClassReport, EarlyStop, FeatureImportance, Report, RowReport};
 pub use write::{present, sweep};

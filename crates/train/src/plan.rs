@@ -1,4 +1,5 @@
-//! What is changed so that a training fits, and what else could be: plain data, told before the first batch.
+//! What is changed so that a training fits, what else could be, and how far a prediction may be off: told before the first
+//! batch.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,4 +31,16 @@ pub struct Alternative {
     pub slowdown: f64,
     /// What would not stay the same, if anything.
     pub alters: Option<String>,
+}
+
+/// How far the kernel's peak was below what was predicted at the most, and above it, as parts of the prediction: what
+/// `benches/plan` holds all kinds of jobs to.
+const MOST_OVER: f64 = 0.05;
+const MOST_UNDER: f64 = 0.02;
+
+/// Between which bounds a peak lies that is predicted to be this, under a line that holds.
+pub fn interval(peak: u64, budget: u64) -> (u64, u64) {
+    let part = |part: f64| (peak as f64 * part) as u64;
+    let high = (peak + part(MOST_UNDER)).min(budget.max(peak));
+    (peak - part(MOST_OVER), high)
 }

@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::plan::{Plan, Times};
+
 /// The version of the wire that this build speaks.
 pub const WIRE_VERSION: u32 = 1;
 
@@ -21,20 +23,9 @@ pub enum Event {
         pid: i32,
     },
     /// Who will hold what, before the data is read.
-    Plan {
-        holders: Vec<(String, u64)>,
-        needs: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        note: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        target: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rows: Option<u64>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        data_bytes: Option<u64>,
-    },
+    Plan(Box<Plan>),
+    /// How long it takes, once some of it was timed: the times of the plan.
+    Times(Times),
     /// What every column becomes, before anything is encoded, and the shape of it all.
     Encoding {
         columns: Vec<EncodedColumn>,
@@ -218,6 +209,20 @@ mod tests {
                 holders: vec![("data".into(), 1, 2)],
             },
             r#"{"event":"ledger","used":1,"peak":2,"budget":3,"holders":[["data",1,2]]}"#,
+        );
+    }
+
+    #[test]
+    fn the_plan_of_an_older_worker_is_read() {
+        let plan = Plan {
+            holders: vec![("runtime".into(), 3)],
+            needs: 3,
+            rows: Some(5),
+            ..Plan::default()
+        };
+        check(
+            Event::Plan(Box::new(plan)),
+            r#"{"event":"plan","holders":[["runtime",3]],"needs":3,"rows":5}"#,
         );
     }
 

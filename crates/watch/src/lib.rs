@@ -14,6 +14,7 @@
 
 mod error;
 mod event;
+mod plan;
 mod wire;
 
 mod ended;
@@ -52,6 +53,7 @@ pub use event::{Done, EncodedColumn, Event, Failure, WIRE_VERSION};
 pub use identity::{boot_id, process_ref, this_process};
 pub use job::{Devices, Job, OnSignal, Output, RecordedRun, StopReason, Update};
 pub use plain::readable;
+pub use plan::{Alternative, Change, DevicePlan, Plan, Times};
 pub use recover::close_orphans;
 pub use scope::UserManager;
 pub use stop::stop_flag;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tidegate_memory::{Host, process_status};
-use tidegate_runs::{Metric, Outcome, Started, Status, Summary};
+use tidegate_runs::{Metric, Outcome, Started, Status, Summary, write_beside};
 
 use crate::attend::{Attend, Parts};
 use crate::child::{self, Child};
@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::evidence::{Counters, KernelWatch, limits};
 use crate::identity::{boot_id, process_ref, this_process};
 use crate::job::{Job, OnSignal, RecordedRun, Update};
+use crate::plan::Plan;
 use crate::queue::{Item, Queue};
 use crate::recorder::{Recorder, describe};
 use crate::sampler::Sampler;
@@ -162,6 +163,7 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
             run: job.run,
             started,
             held: Vec::new(),
+            plan: None,
             failed: false,
         };
         while let Some(item) = queue.pop() {
@@ -284,6 +286,7 @@ struct StoreWriter<'a> {
     started: Option<Started>,
     /// What the worker's parts held at their peak, as far as it was told.
     held: Vec<(String, u64)>,
+    plan: Option<Box<Plan>>,
     failed: bool,
 }
 
@@ -296,26 +299,25 @@ impl StoreWriter<'_> {
                 Some(started) => store.started(id, &started),
                 None => Ok(()),
             },
-            Item::Event(Event::Plan {
-                model,
-                target,
-                rows,
-                data_bytes,
-                needs,
-                holders,
-                ..
-            }) => {
-                let (model, target) = (model.clone(), target.clone());
+            Item::Event(Event::Plan(plan)) => {
                 let summary = Summary {
-                    model,
-                    target,
-                    rows: *rows,
-                    data_bytes: *data_bytes,
-                    needs_bytes: Some(*needs),
+                    model: plan.model.clone(),
+                    target: plan.target.clone(),
+                    rows: plan.rows,
+                    data_bytes: plan.data_bytes,
+                    needs_bytes: Some(plan.needs),
                 };
+                self.plan = Some(plan.clone());
                 store
                     .update(id, &summary)
-                    .and_then(|()| store.planned(id, holders))
+                    .and_then(|()| store.planned(id, &plan.holders))
+                    .and_then(|()| self.write_plan())
+            }
+            Item::Event(Event::Times(times)) => {
+                if let Some(plan) = &mut self.plan {
+                    plan.times = Some(times.clone());
+                }
+                self.write_plan()
             }
             Item::Event(Event::Done(done)) => {
                 let (model, rows, data_bytes) = (done.model.clone(), done.rows, done.data_bytes);
@@ -356,6 +358,15 @@ impl StoreWriter<'_> {
             _ => Ok(()),
         };
         self.trouble(written)
+    }
+
+    /// The whole plan as a file of the run, in the place of an earlier one.
+    fn write_plan(&self) -> tidegate_runs::Result<()> {
+        let (Some(RecordedRun { store, id }), Some(plan)) = (self.run, &self.plan) else {
+            return Ok(());
+        };
+        let text = serde_json::to_vec_pretty(plan).expect("plain data serializes");
+        write_beside(&store.run_dir(id).plan(), &text)
     }
 
     /// At the end: the account is told many times a second, and only its last state says all.

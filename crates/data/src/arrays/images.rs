@@ -11,7 +11,7 @@ use super::labels::Labelled;
 use super::order::Order;
 use super::samples::{Samples, Store};
 use super::source::{ArraySource, Part};
-use crate::images::{BadFiles, Images, PackedImages, ValueBatch};
+use crate::images::{BadFiles, Images, PackNeeds, PackedImages, ValueBatch};
 use crate::meter::Meter;
 use crate::pack::{PackOptions, PackStore};
 use crate::{Error, Result};
@@ -106,17 +106,54 @@ impl ArraySource {
         ledger: &Ledger,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<PackedImages> {
-        let (path, n_rows) = (self.path().display().to_string(), self.n_samples());
-        let Store::Images(images) = &mut self.samples.store else {
-            return Ok(PackedImages::Found);
+        let options = self.image_pack(store);
+        match (&mut self.samples.store, options) {
+            (Store::Images(images), Some(options)) => images.build_pack(&options, threads, ledger, progress),
+            _ => Ok(PackedImages::Found),
+        }
+    }
+
+    /// Takes the pack of these images if it is there. If not, it is reckoned with from now on: what feeding and keeping take
+    /// is told as it will be once it is built, and here is what building it takes.
+    pub fn foresee_pack(
+        &mut self,
+        store: &PackStore,
+        threads: usize,
+        ledger: &Ledger,
+    ) -> Result<Option<PackNeeds>> {
+        let options = self.image_pack(store);
+        let (Store::Images(images), Some(options)) = (&mut self.samples.store, options) else {
+            return Ok(None);
         };
-        let form = images.form;
-        let options = PackOptions {
+        if images.find_pack(&options, ledger)? {
+            return Ok(None);
+        }
+        let needs = images.pack_needs(threads, ledger.free());
+        images.foreseen = true;
+        Ok(Some(needs))
+    }
+
+    /// From now on feeds begin with the images that take the most to decode, and a pack that is not there is not reckoned
+    /// with any more.
+    pub fn rehearse(&mut self) {
+        if let Store::Images(images) = &mut self.samples.store {
+            (images.foreseen, images.rehearsed) = (false, true);
+        }
+    }
+
+    /// What the pack of these images takes on disk; nothing of other samples.
+    pub fn packed_bytes(&self) -> u64 {
+        self.images().map_or(0, Images::packed_bytes)
+    }
+
+    fn image_pack(&self, store: &PackStore) -> Option<PackOptions> {
+        let images = self.images()?;
+        let (path, form) = (self.path().display(), images.form);
+        Some(PackOptions {
             store: store.clone(),
             key: images.pack_key(),
             description: format!("{path}, images of {}×{}", form.height, form.width),
-            n_rows,
-        };
-        images.build_pack(&options, threads, ledger, progress)
+            n_rows: self.n_samples(),
+        })
     }
 }

@@ -56,5 +56,5 @@ pub use labels::{LabelOptions, LabelTask, Labels, MOST_CLASSES, Scale};
 pub use order::Order;
 pub use permutation::Permutation;
 pub use problem::ArrayProblem;
-pub use rows::{RowSamples, RowShape, RowsOptions, row_labels};
+pub use rows::{Foreseen, RowSamples, RowShape, RowsOptions, row_labels};
 pub use source::{ArrayOptions, ArraySource, Keep, Kept, LabelsFrom, Part};

@@ -101,6 +101,16 @@ pub struct RowSamples {
     pub counts: Option<RowCounts>,
 }
 
+/// Whether rows that are reckoned with are there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreseen {
+    There,
+    /// Their packs are to be written, and will take so many bytes.
+    ToCome {
+        disk: u64,
+    },
+}
+
 /// What hears where a pass is, and may end it.
 type Progress<'p> = dyn FnMut(Position, u64) -> ControlFlow<()> + 'p;
 
@@ -142,6 +152,35 @@ impl RowSamples {
             return Ok(None);
         };
         RowSamples::join(table, packs, Some(counts), labels, ledger).map(Some)
+    }
+
+    /// The rows as they will be, without encoding one: taken from their packs where those are there, and otherwise only
+    /// reckoned with, for they cannot be fed. Of `n_rows`, the second so many are held out. `None` when `progress` ends it.
+    pub fn foresee(
+        table: &Table,
+        options: &RowsOptions,
+        (n_rows, held_out): (u64, u64),
+        ledger: &Ledger,
+        progress: &mut Progress,
+    ) -> Result<Option<(RowSamples, Foreseen)>> {
+        let labels = row_labels(&table.encoders.target);
+        if let Some(packs) = open(table, options, ledger)? {
+            let samples = RowSamples::join(table, packs, None, labels, ledger)?;
+            return Ok(Some((samples, Foreseen::There)));
+        }
+        let Some(shape) = measure(table, options, ledger, progress)? else {
+            return Ok(None);
+        };
+        let values = shape.len() + 1;
+        let of = |n: u64| ArraySource::foreseen(&labels, shape.len(), n, table.source.path(), ledger);
+        let samples = RowSamples {
+            training: of(n_rows - held_out)?,
+            held_out: (held_out > 0).then(|| of(held_out)).transpose()?,
+            shape,
+            counts: None,
+        };
+        let disk = n_rows * (values * size_of::<f32>()) as u64;
+        Ok(Some((samples, Foreseen::ToCome { disk })))
     }
 
     fn join(

@@ -16,7 +16,7 @@ use super::samples::{Mapped, SHARD_BYTES, Samples, Shard, Store};
 use super::sums::Sums;
 use super::unpack::{UNPACK_BYTES, into_file, into_memory, use_shared};
 use crate::meter::Meter;
-use crate::pack::SamplesPack;
+use crate::pack::{SamplesPack, block_bytes};
 use crate::{FeedTimes, Holdout, Input, Result};
 
 /// How to read what was named.
@@ -219,6 +219,43 @@ impl ArraySource {
             test: None,
             path,
             mark: u64::from(pack.file.manifest.index_checksum),
+            meter: Meter::default(),
+        })
+    }
+
+    /// Rows of so many values and a label that are still to be encoded: what they will take is known, and they cannot be fed.
+    pub(crate) fn foreseen(
+        labels: &Labels,
+        values: usize,
+        n_samples: u64,
+        path: &Path,
+        ledger: &Ledger,
+    ) -> Result<ArraySource> {
+        let width = labels.width();
+        let bytes = n_samples * 4 * (values + width) as u64;
+        let blocks = bytes.div_ceil(block_bytes::<f32>(values + width));
+        let listed = ledger
+            .holder("arrays")
+            .try_grant(blocks * (SHARD_BYTES + path.as_os_str().len() as u64))?;
+        Ok(ArraySource {
+            samples: Samples {
+                shards: Vec::new(),
+                n_samples,
+                shape: vec![values],
+                labels: width,
+                element: Element::F32,
+                store: Store::Files,
+                file: None,
+                listed: listed.pin(),
+            },
+            labelled: Some(Labelled {
+                labels: labels.clone(),
+                values: Values::Beside(Sums::of(labels)),
+            }),
+            label_inputs: Vec::new(),
+            test: None,
+            path: path.into(),
+            mark: 0,
             meter: Meter::default(),
         })
     }

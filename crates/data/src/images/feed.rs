@@ -301,8 +301,10 @@ impl Images {
             batch,
             cell: self.sample_bytes(),
         };
+        let heaviest = self.heaviest.iter().filter(|_| self.rehearsed).take(batch);
+        let mut order = heaviest.copied().chain(std::iter::from_fn(|| walk.next()));
         let steps = cells::Steps {
-            assign: |samples: &mut Vec<u64>| samples.extend(std::iter::from_fn(|| walk.next()).take(batch)),
+            assign: |samples: &mut Vec<u64>| samples.extend(order.by_ref().take(batch)),
             make: || self.worker(&room),
             fill: |worker: &mut Worker<'_>, turn: u64, into: &mut [T]| {
                 let stored = self.fetch(sample_of(turn), worker.pictures.as_mut(), &mut worker.row)?;

@@ -102,6 +102,8 @@ struct Surveyed {
     labelled: Option<Labelled>,
     survey: Survey,
     needs: Needs,
+    /// Samples that take the most to decode, those first that take the most.
+    heaviest: Vec<u64>,
     left_out: LeftOut,
 }
 
@@ -348,6 +350,7 @@ impl Opening<'_> {
         let Some((survey, needs, bad)) = survey(&list, &look, &holder, looked)? else {
             return Ok(None);
         };
+        let heaviest = survey.heaviest.samples(&bad);
         let mut empty_classes = Vec::new();
         if let Some((first, fault)) = survey.bad.first.first() {
             let (first, fault) = (first.clone(), fault.clone());
@@ -389,6 +392,7 @@ impl Opening<'_> {
             labelled,
             survey,
             needs,
+            heaviest,
             left_out,
         }))
     }
@@ -427,6 +431,7 @@ impl Opening<'_> {
         let mut images = Images::new(surveyed.list, form, augment.clone(), surveyed.needs, fingerprint);
         images.rule = self.options.bad_files;
         images.balanced = self.options.balanced;
+        images.heaviest = surveyed.heaviest;
         ArraySource::of_images(images, surveyed.labelled, self.path, self.ledger)
     }
 }

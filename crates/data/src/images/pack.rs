@@ -30,6 +30,14 @@ pub enum PackedImages {
     Stopped,
 }
 
+/// What building a pack will take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackNeeds {
+    /// While it is built.
+    pub memory: u64,
+    pub disk: u64,
+}
+
 impl Images {
     /// The key of the pack of these images, and of whatever else they depend on.
     pub(crate) fn pack_key(&self) -> PackKey {
@@ -114,6 +122,34 @@ impl Images {
         }
         self.pack = Some(pack);
         Ok(true)
+    }
+
+    /// Takes the pack that is there, and leaves it as it is; `false` if there is none that holds all of these images.
+    pub(crate) fn find_pack(&mut self, options: &PackOptions, ledger: &Ledger) -> Result<bool> {
+        match SamplesPack::<u8>::open(&options.store, options.key, &ledger.holder("pack")) {
+            Ok(Some(pack)) if pack.n_samples() == self.n_samples() && pack.values == self.row_bytes() => {
+                self.take_pack(pack, ledger)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What building the pack takes, of so many free bytes.
+    pub(crate) fn pack_needs(&self, threads: usize, free: u64) -> PackNeeds {
+        let thread = self.thread_bytes();
+        let mut memory =
+            block_bytes::<u8>(self.row_bytes()) + WRITE_BEHIND_BYTES + thread + self.slots_bytes();
+        memory += self.large_bytes(spared(free.saturating_sub(memory)));
+        let more = (threads.max(1) as u64 - 1).min(free.saturating_sub(memory) / thread);
+        PackNeeds {
+            memory: memory + more * thread,
+            disk: self.packed_bytes(),
+        }
+    }
+
+    /// What the pack takes on disk.
+    pub(crate) fn packed_bytes(&self) -> u64 {
+        self.n_samples() * self.row_bytes() as u64
     }
 
     fn slots_bytes(&self) -> u64 {

@@ -46,6 +46,11 @@ pub(crate) struct Images {
     /// Where the first samples are held, and all of them are packed.
     pub held: Option<Held>,
     pub pack: Option<SamplesPack<u8>>,
+    /// What is reckoned with a pack that is still to be built.
+    pub foreseen: bool,
+    /// Samples that take the most to decode, and whether feeds begin with them.
+    pub heaviest: Vec<u64>,
+    pub rehearsed: bool,
     pub meter: Meter,
     bad: Mutex<Bad>,
 }
@@ -90,6 +95,9 @@ impl Images {
             needs: needs.with_some_more(),
             held: None,
             pack: None,
+            foreseen: false,
+            heaviest: Vec::new(),
+            rehearsed: false,
             meter: Meter::default(),
             bad: Mutex::default(),
         }
@@ -117,7 +125,7 @@ impl Images {
 
     /// Whether some samples have to be decoded whenever they are met.
     pub(crate) fn decodes(&self) -> bool {
-        self.pack.is_none() && self.n_held() < self.n_samples()
+        self.pack.is_none() && !self.foreseen && self.n_held() < self.n_samples()
     }
 
     /// Files that could not be decoded so far.
@@ -221,9 +229,9 @@ impl Images {
     /// What holding samples takes, of so many bytes that it may.
     pub(crate) fn hold_bytes(&self, most: u64) -> u64 {
         let row = self.row_bytes() as u64;
-        match self.pack {
-            Some(_) => (most / row).min(self.n_samples()) * row,
-            None => 0,
+        match self.pack.is_some() || self.foreseen {
+            true => (most / row).min(self.n_samples()) * row,
+            false => 0,
         }
     }
 

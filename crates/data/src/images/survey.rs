@@ -14,6 +14,7 @@ use tidegate_memory::Holder;
 use twox_hash::XxHash3_64;
 
 use super::fault::PictureFault;
+use super::heaviest::Heaviest;
 use super::list::List;
 use super::needs::Needs;
 use super::probe::{HEAD_BYTES, Probe, unreadable};
@@ -47,6 +48,7 @@ pub struct Survey {
     /// Changes with the names, sizes, times and order of the images that can be used.
     pub(crate) fingerprint: u64,
     pub(crate) largest_file: u64,
+    pub(crate) heaviest: Heaviest,
 }
 
 /// Files that cannot be used.
@@ -244,6 +246,7 @@ impl Seen {
                 survey.most_pixels = survey.most_pixels.max(probe.pixels());
                 survey.largest_file = survey.largest_file.max(probe.file_bytes);
                 self.sizes = self.sizes.with(Sizes::One(probe.width, probe.height));
+                survey.heaviest.add(file as u64, needs);
                 self.needs.add(needs);
             }
             Err(fault) => {
@@ -265,6 +268,7 @@ impl Seen {
         survey.most_pixels = survey.most_pixels.max(its.most_pixels);
         survey.largest_file = survey.largest_file.max(its.largest_file);
         survey.fingerprint = survey.fingerprint.wrapping_add(its.fingerprint);
+        survey.heaviest.merge(&its.heaviest);
         self.sizes = self.sizes.with(other.sizes);
         self.bad.extend(other.bad);
         self.told.merge(other.told);

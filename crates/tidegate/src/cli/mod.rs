@@ -5,6 +5,7 @@ mod doctor;
 mod explain;
 mod images;
 mod packs;
+mod plan;
 mod predict;
 mod preview;
 mod reporter;
@@ -38,6 +39,8 @@ pub(crate) struct Arguments {
 enum Verb {
     /// Train a model on a table of any size, within a memory budget
     Train(Box<train::TrainArguments>),
+    /// Say what a training would take, by holder and layer, and how long, without training
+    Plan(Box<plan::PlanArguments>),
     /// Take up a training that was stopped, from its last checkpoint
     Resume(resume::ResumeArguments),
     /// Stream a model's predictions for a table, arrays or images, within a memory budget
@@ -138,6 +141,7 @@ pub(crate) fn run(arguments: Arguments) -> i32 {
     let done = match arguments.verb {
         Verb::Worker { task, events_fd } => return worker::run(&task, events_fd),
         Verb::Train(arguments) => train::run(&home, *arguments),
+        Verb::Plan(arguments) => plan::run(&home, *arguments),
         Verb::Resume(arguments) => resume::run(&home, arguments),
         Verb::Predict(arguments) => predict::run(&home, arguments),
         Verb::Preview(arguments) => preview::run(&home, *arguments),

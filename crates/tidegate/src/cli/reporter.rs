@@ -7,12 +7,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tidegate::worker::floor;
 use tidegate_memory::{Budget, format_bytes};
 use tidegate_runs::FlightRecord;
-use tidegate_watch::{EncodedColumn, Event, Update};
+use tidegate_watch::{EncodedColumn, Event, Plan, Update};
 
+use super::plan;
 use super::text::{against, columns, counted, duration, figure, metric_name, short, thousands};
 
 /// Figures of an epoch on its line.
 const TOLD_METRICS: usize = 3;
+/// Epochs of so many seconds are forecast.
+const FORECAST: f64 = 2.0;
 /// Without a terminal, a line of progress this often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
@@ -144,7 +147,8 @@ impl Reporter {
             Event::Warning { text } => {
                 self.line(&format!("{} {text}", style("warning:").yellow().for_stderr()))
             }
-            Event::Plan { holders, needs, .. } if !self.quiet => {
+            Event::Plan(plan) if !self.quiet => {
+                let Plan { holders, needs, .. } = &**plan;
                 // Crumbs are in the sum, not in the list.
                 let large = holders.iter().filter(|(_, bytes)| bytes * 100 >= *needs);
                 let parts: Vec<String> = large
@@ -155,6 +159,13 @@ impl Reporter {
                     against(Some(*needs), Some(self.budget)),
                     parts.join(" · ")
                 ));
+                if let Some(changes) = plan::changes(&plan.changes) {
+                    self.line(&format!("plan: changed to fit: {changes}"));
+                }
+            }
+            // What is over in a moment needs no forecast.
+            Event::Times(times) if !self.quiet && times.epoch_seconds.is_some_and(|s| s >= FORECAST) => {
+                self.line(&format!("plan: {}", plan::times(Some(times))));
             }
             Event::Progress {
                 epoch,

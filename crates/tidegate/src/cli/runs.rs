@@ -4,10 +4,11 @@ use std::path::Path;
 
 use clap::Args;
 use console::style;
+use serde::Serialize;
 use tidegate::Result;
 use tidegate_runs::{ListOptions, Run, Status, now_ms};
 
-use super::text::{against, ago, columns, duration, figure, metric_name};
+use super::text::{against, ago, columns, duration, figure, metric_name, off};
 use super::{open, print_json, say};
 
 #[derive(Args)]
@@ -20,6 +21,14 @@ pub(super) struct RunsArguments {
     json: bool,
 }
 
+/// A run, and how far its plan was off.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    run: Run,
+    plan_error: Option<f64>,
+}
+
 pub(super) fn run(home: &Path, arguments: RunsArguments) -> Result<()> {
     let session = open(home)?;
     let runs = session.store.list(&ListOptions {
@@ -27,7 +36,11 @@ pub(super) fn run(home: &Path, arguments: RunsArguments) -> Result<()> {
         ..ListOptions::default()
     })?;
     if arguments.json {
-        print_json(&runs);
+        let listed = |run| Listed {
+            plan_error: Run::plan_error(&run),
+            run,
+        };
+        print_json(&runs.into_iter().map(listed).collect::<Vec<_>>());
         return Ok(());
     }
     if runs.is_empty() {
@@ -44,6 +57,7 @@ pub(super) fn run(home: &Path, arguments: RunsArguments) -> Result<()> {
         "MODEL",
         "METRIC",
         "PEAK OF BUDGET",
+        "PLAN OFF",
         "TOOK",
         "STARTED",
     ];
@@ -65,6 +79,7 @@ fn row(run: &Run, now: i64) -> Vec<String> {
         run.model.clone().unwrap_or_else(|| "-".into()),
         metric,
         against(run.peak_bytes, run.budget_bytes),
+        off(run.plan_error()),
         run.duration_ms(now)
             .map_or("-".into(), |ms| duration(ms as f64 / 1e3)),
         ago(now.saturating_sub(run.created_ms).max(0) as u64 / 1000),

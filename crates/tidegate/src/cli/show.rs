@@ -9,12 +9,13 @@ use tidegate_memory::format_bytes;
 use tidegate_runs::{Metric, Part, Run, now_ms, tail, timestamp};
 use tidegate_train::network::Fed;
 use tidegate_train::{RUNTIME, Report};
+use tidegate_watch::Plan;
 
 use super::explain::by_column;
 use super::runs::status;
-use super::text::{against, columns, counted, duration, figure, metric_name, thousands};
+use super::text::{against, columns, counted, duration, figure, metric_name, off, thousands};
 use super::train::{fold_lines, metric_lines, oom_kills};
-use super::{open, print_json, say};
+use super::{open, plan, print_json, say};
 
 /// Columns that a run is shown with; `explain` has them all.
 const SHOWN_COLUMNS: usize = 8;
@@ -35,6 +36,9 @@ pub(super) struct ShowArguments {
 struct Shown {
     #[serde(flatten)]
     run: Run,
+    /// What was predicted, whole, and how far it was off.
+    plan: Option<Plan>,
+    plan_error: Option<f64>,
     /// The parts of the plan, and what each of them held.
     parts: Vec<Part>,
     metrics: Vec<Metric>,
@@ -51,6 +55,8 @@ pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
     let run = session.store.find(&arguments.run)?;
     let dir = session.store.run_dir(&run.id);
     let mut shown = Shown {
+        plan: read_plan(&dir.plan()),
+        plan_error: run.plan_error(),
         parts: measured(session.store.parts(&run.id)?),
         metrics: session.store.metrics(&run.id)?,
         report: Report::load(&dir.model()).ok(),
@@ -111,7 +117,7 @@ fn print(shown: &mut Shown) {
             ),
         ),
         ("held by", run.containment.clone().unwrap_or_else(unavailable)),
-        ("planned", size(run.needs_bytes)),
+        ("planned", planned(shown)),
         (
             "peak",
             format!(
@@ -123,6 +129,12 @@ fn print(shown: &mut Shown) {
         ("resident peak", size(run.resident_peak_bytes)),
         ("OOM kills", oom_kills(run.oom_kills)),
     ];
+    if let Some(times) = shown.plan.as_ref().and_then(|plan| plan.times.as_ref()) {
+        facts.push(("time", plan::times(Some(times))));
+    }
+    if let Some(changes) = shown.plan.as_ref().and_then(|plan| plan::changes(&plan.changes)) {
+        facts.push(("changed to fit", changes));
+    }
     if let Some(signal) = run.signal {
         facts.push(("signal", signal.to_string()));
     }
@@ -151,6 +163,27 @@ fn print(shown: &mut Shown) {
         say!("last lines of the log:");
         shown.log_tail.iter().for_each(|line| say!("  {line}"));
     }
+}
+
+/// The plan of a run, where it has one that can be read.
+fn read_plan(path: &Path) -> Option<Plan> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// What was predicted, and how far that was off.
+fn planned(shown: &Shown) -> String {
+    let Some(needs) = shown.run.needs_bytes else {
+        return "unavailable".into();
+    };
+    let between = shown.plan.as_ref().and_then(|plan| plan.interval);
+    let between = between.map_or(String::new(), |(low, high)| {
+        format!(", between {} and {}", format_bytes(low), format_bytes(high))
+    });
+    let error = match shown.plan_error {
+        Some(error) => format!("; {} against the peak", off(Some(error))),
+        None => String::new(),
+    };
+    format!("{}{between}{error}", format_bytes(needs))
 }
 
 /// Of the program itself the ledger knows only what was planned: nobody measured it apart from the rest.

@@ -91,6 +91,11 @@ pub(super) fn against(used: Option<u64>, line: Option<u64>) -> String {
     }
 }
 
+/// How far a plan was off: `+2.1%` above the peak, `-0.4%` below it, `-` where either is not known.
+pub(super) fn off(error: Option<f64>) -> String {
+    error.map_or("-".into(), |error| format!("{:+.1}%", error * 100.0))
+}
+
 /// Rows of cells with every column as wide as its widest cell.
 pub(super) fn columns(rows: &[Vec<String>]) -> Vec<String> {
     let n = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -59,7 +59,7 @@ pub(super) struct TrainArguments {
     threads: Option<usize>,
     /// Print the result as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
     fitting: ModelArguments,
     #[command(flatten)]
@@ -236,7 +236,7 @@ enum WeightChoice {
 
 impl TrainArguments {
     /// The job that the arguments describe; an option overrides what a job file says.
-    fn job(&self) -> Result<Job> {
+    pub(super) fn job(&self) -> Result<Job> {
         let is_job = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
         let mut job = match self.data.as_slice() {
             [file] if is_job(file) => Job::read(file)?,

@@ -14,7 +14,7 @@ use tidegate_train::network::{self, Design, Layer, NetworkModel, Preset, Scaling
 use tidegate_watch::Event;
 
 use super::destination::{Columns, Output};
-use super::network::{Training, asked};
+use super::network::{Foresight, Training, asked};
 use super::predict::end;
 use super::relay::{About, Passing};
 use super::train::{Places, Trained, hold, keep};
@@ -80,6 +80,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         validation,
         holdout,
         usual_batch: USUAL_BATCH,
+        foresight: Foresight::default(),
     }
     .run()?;
     let Some((model, report)) = trained else {

@@ -13,11 +13,11 @@ use tidegate_train::boost::{
 use tidegate_train::{
     EarlyStop, Error as TrainError, Event as Told, FeatureImportance, Learned, Model, Report, RowReport,
 };
-use tidegate_watch::Event;
+use tidegate_watch::{Event, Plan as WirePlan};
 
 use super::relay::{About, Passing, Relay};
-use super::train::{CHECKPOINT_EVERY, Prepared};
-use super::{Rate, Speaker, largest_stage};
+use super::train::{CHECKPOINT_EVERY, Prepared, end_dry, refuse_device};
+use super::{Speaker, largest_stage};
 use crate::{ClassWeights, Error, Growth as AskedGrowth, Job, Result};
 
 /// This part of the budget is left alone where rows are kept in memory as far as it goes.
@@ -28,6 +28,7 @@ const IMPORTANCE_TOLD_EVERY: Duration = Duration::from_millis(200);
 /// The model and its report; `None` when asked to stop, which is said.
 pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     refuse_what_trees_do_not_know(prepared.job, &prepared.table)?;
+    refuse_device(prepared.places)?;
     let (speaker, places) = (prepared.speaker, prepared.places);
     let features: Vec<FeatureBins> = std::mem::take(&mut prepared.encoding.cuts)
         .into_iter()
@@ -46,6 +47,10 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         false => None,
     };
     let plan = plan(&prepared, &features, &options)?;
+    if places.dry.is_some() {
+        end_dry(speaker);
+        return Ok(None);
+    }
     let Some((rows, counts)) = rows(&prepared, &features, &plan)? else {
         // Nothing is lost but the reading: the checkpoint, if there is one, is that of the run before.
         let epoch = begun.as_ref().map_or(0, Forest::n_rounds) as u32;
@@ -61,13 +66,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         budget: _,
         ..
     } = prepared;
-    let mut relay = Relay {
-        speaker,
-        ledger: &ledger,
-        about: About::table(&table),
-        kind: "boost",
-        rate: Rate::new(),
-    };
+    let mut relay = Relay::new(speaker, &ledger, About::table(&table), "boost");
     for text in counts.warnings() {
         relay.tell(Told::Warning { text, error: None });
     }
@@ -265,15 +264,22 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
         stages.push(judging);
     }
     let (holders, needs) = largest_stage(stages, &prepared.ledger);
-    prepared.speaker.say(Event::Plan {
+    let about = About {
+        rows: prepared.encoding.rows,
+        ..About::table(table)
+    };
+    let told = WirePlan {
         holders,
         needs,
-        note: None,
-        model: Some("boost".into()),
-        target: Some(table.encoders.target_column.clone()),
-        rows: prepared.encoding.rows,
-        data_bytes: Some(table.source.bytes()),
-    });
+        threads: Some(plan.threads as u64),
+        // Rows that do not fit stream from a pack.
+        disk_bytes: Some(match plan.resident_blocks == plan.shape.n_blocks() {
+            true => 0,
+            false => plan.bytes_of_all_rows(),
+        }),
+        ..WirePlan::default()
+    };
+    prepared.speaker.say(about.complete(told, "boost", budget));
     Ok(plan)
 }
 

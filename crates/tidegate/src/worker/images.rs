@@ -6,7 +6,8 @@ use std::path::Path;
 use tidegate_data::Holdout;
 use tidegate_data::arrays::{ArraySource, Keep, LabelOptions, LabelTask, Labels};
 use tidegate_data::images::{
-    self, BadFiles, ImageForm, ImageOptions, JudgedImages, LeftOut, OpenedImages, PackedImages, Survey,
+    self, BadFiles, ImageForm, ImageOptions, JudgedImages, LeftOut, OpenedImages, PackNeeds, PackedImages,
+    Survey,
 };
 use tidegate_data::pack::PackStore;
 use tidegate_memory::{Ledger, format_bytes};
@@ -16,7 +17,7 @@ use tidegate_watch::Event;
 
 use super::arrays::{columns, describe, layers};
 use super::destination::Output;
-use super::network::{Training, asked};
+use super::network::{Foresight, Training, asked};
 use super::predict::end;
 use super::relay::{About, Passing};
 use super::train::{Places, Trained, hold, keep};
@@ -69,11 +70,20 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
     });
     // One epoch would write what nobody reads.
     let packs = PackStore::at(&places.packs);
+    let (mut disk, mut to_come) = (0, Vec::new());
     if job.train.pack && job.train.epochs > 1 {
         for source in std::iter::once(&mut source).chain(validation.as_mut()) {
-            if !pack(speaker, job, source, &packs, &ledger)? {
-                speaker.stopped(0, 0, places.resume);
-                return Ok(());
+            if places.dry.is_some() {
+                to_come.extend(source.foresee_pack(&packs, job.threads(), &ledger)?);
+                continue;
+            }
+            match pack(speaker, job, source, &packs, &ledger)? {
+                Packed::Stopped => {
+                    speaker.stopped(0, 0, places.resume);
+                    return Ok(());
+                }
+                Packed::Now => disk += source.packed_bytes(),
+                Packed::Before => {}
             }
         }
     }
@@ -90,13 +100,23 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
     describe(speaker, &source, &design, name);
     // What images hold already: names, labels, where they stand in the pack.
     let files = ledger.used().saturating_sub(runtime);
+    let held = vec![(RUNTIME.to_string(), runtime), ("files".to_string(), files)];
+    let packing = |needs: &PackNeeds| {
+        let pack = ("pack".to_string(), needs.memory);
+        held.iter().cloned().chain([pack]).collect()
+    };
+    let foresight = Foresight {
+        disk: disk + to_come.iter().map(|needs| needs.disk).sum::<u64>(),
+        stages: to_come.iter().map(packing).collect(),
+        absent: false,
+    };
     let trained = Training {
         speaker,
         job,
         places,
         ledger: &ledger,
         budget,
-        held: vec![(RUNTIME.to_string(), runtime), ("files".to_string(), files)],
+        held,
         about: About::samples(job, &source),
         name,
         design,
@@ -104,6 +124,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         validation,
         holdout,
         usual_batch: USUAL_BATCH,
+        foresight,
     }
     .run()?;
     let Some((model, mut report)) = trained else {
@@ -175,21 +196,29 @@ fn judged(
     Ok(Some((Some(judged), nothing)))
 }
 
-/// Decodes all images once; `false` when asked to stop.
+/// What became of a pack.
+enum Packed {
+    Now,
+    /// It was there, or cannot be made.
+    Before,
+    Stopped,
+}
+
+/// Decodes all images once.
 fn pack(
     speaker: &Speaker,
     job: &Job,
     source: &mut ArraySource,
     packs: &PackStore,
     ledger: &Ledger,
-) -> Result<bool> {
+) -> Result<Packed> {
     let total = source.n_samples();
     let mut passing = Passing::before(speaker, ledger, "decode", total);
     let packed = source.pack_images(packs, job.threads(), ledger, &mut |done| {
         passing.tell(done, done, done)
     })?;
+    let mut became = Packed::Before;
     match packed {
-        PackedImages::Built => {}
         PackedImages::Found => {
             let text = "using the pack of these images".into();
             speaker.say(Event::Notice { text });
@@ -197,10 +226,11 @@ fn pack(
         PackedImages::Not(problem) => speaker.say(Event::Warning {
             text: format!("images are not packed, and so are decoded again in every epoch: {problem}"),
         }),
-        PackedImages::Stopped => return Ok(false),
+        PackedImages::Stopped => return Ok(Packed::Stopped),
+        PackedImages::Built => became = Packed::Now,
     }
     tell_of_bad(speaker, &source.bad_files());
-    Ok(true)
+    Ok(became)
 }
 
 /// Says what was found.

@@ -1,17 +1,24 @@
 //! A linear model in the worker.
 
-use tidegate_data::pack::TablePack;
-use tidegate_train::linear::{self, ClassWeights, Outcome};
-use tidegate_train::{Checkpoint, Model, Report};
-use tidegate_watch::Event;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use super::Rate;
+use tidegate_data::Table;
+use tidegate_data::pack::TablePack;
+use tidegate_memory::Ledger;
+use tidegate_train::linear::{self, ClassWeights, Outcome};
+use tidegate_train::{Checkpoint, Event as Told, Model, Report};
+use tidegate_watch::{Event, Plan, Times};
+
+use super::Speaker;
 use super::relay::{About, Relay};
-use super::train::{CHECKPOINT_EVERY, Prepared};
+use super::times::units;
+use super::train::{CHECKPOINT_EVERY, Prepared, end_dry, refuse_device};
 use crate::Result;
 
 /// The model and its report; `None` when asked to stop, which is said.
 pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
+    refuse_device(prepared.places)?;
     // One epoch would write what nobody reads.
     if prepared.job.train.pack && prepared.job.train.epochs > 1 {
         let options = prepared.pack_options();
@@ -23,7 +30,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         speaker,
         job,
         places,
-        table,
+        mut table,
         encoding,
         ledger,
         budget,
@@ -51,13 +58,34 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         checkpoint_every: CHECKPOINT_EVERY,
     };
     let plan = linear::plan_for(&table, &options, threads, runtime, budget)?;
-    let mut relay = Relay {
-        speaker,
-        ledger: &ledger,
-        about: About::table(&table),
-        kind: "linear",
-        rate: Rate::new(),
+    let mut relay = Relay::new(speaker, &ledger, About::table(&table), "linear");
+    let is_made = table.pack.as_ref().is_some_and(|pack| !pack.is_ready());
+    let rows = encoding.rows.filter(|_| is_made);
+    relay.details = Plan {
+        threads: Some(plan.threads as u64),
+        disk_bytes: match is_made {
+            true => rows.map(|rows| (rows as f64 * encoding.bytes_per_row) as u64),
+            false => Some(0),
+        },
+        ..Plan::default()
     };
+    if places.dry.is_some() {
+        relay.tell(Told::Plan {
+            holders: plan.holders.clone(),
+        });
+        if is_made {
+            table.pack = None;
+        }
+        let options = linear::Options {
+            checkpoint: None,
+            ..options
+        };
+        if let Some(times) = time(&table, &options, &plan, &ledger, speaker)? {
+            speaker.say(Event::Times(times));
+        }
+        end_dry(speaker);
+        return Ok(None);
+    }
     let mut sink = |event| relay.tell(event);
     let outcome = linear::train(
         &table,
@@ -81,4 +109,43 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             Ok(None)
         }
     }
+}
+
+/// An epoch is timed by so much of it.
+const TIMED: Duration = Duration::from_millis(500);
+
+/// Learns for a moment to know how long an epoch takes; `None` where that is not to be told. Nothing of it is kept.
+fn time(
+    table: &Table,
+    options: &linear::Options,
+    plan: &linear::Plan,
+    ledger: &Ledger,
+    speaker: &Speaker,
+) -> Result<Option<Times>> {
+    let enough = AtomicBool::new(false);
+    let (started, mut done) = (Instant::now(), None);
+    let mut hear = |event| {
+        let took = started.elapsed();
+        match event {
+            Told::Progress { consumed, total, .. } if done.is_none() && took >= TIMED => {
+                done = Some((took, consumed, total));
+            }
+            // An epoch is over before enough of it was seen.
+            Told::Epoch { .. } if done.is_none() => done = Some((took, 1, 1)),
+            _ => {}
+        }
+        if done.is_some() || speaker.is_stopped() {
+            enough.store(true, Ordering::Relaxed);
+        }
+    };
+    linear::train(table, options, plan, ledger, None, &enough, &mut hear)?;
+    let (step, epoch) = units("linear");
+    let times = done.filter(|(_, consumed, _)| *consumed > 0);
+    Ok(times.map(|(took, consumed, total)| Times {
+        step: step.into(),
+        epoch: epoch.into(),
+        step_seconds: None,
+        epoch_seconds: Some(took.as_secs_f64() * total as f64 / consumed as f64),
+        basis: format!("by {:.1} s of a first epoch", took.as_secs_f64()),
+    }))
 }

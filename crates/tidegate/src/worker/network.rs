@@ -1,16 +1,18 @@
 //! Networks in the worker, whatever their samples come from: plan, say so, train.
 
 use tidegate_data::Holdout;
-use tidegate_data::arrays::{ArraySource, Kept};
+use tidegate_data::arrays::{ArraySource, Keep, Kept, Part};
 use tidegate_memory::{Ledger, format_bytes};
-use tidegate_train::network::{self, Design, Loss, NetworkModel, Options, Outcome, Planned, Samples};
-use tidegate_train::{Checkpoint, Error as TrainError, RUNTIME, Report};
-use tidegate_watch::Event;
+use tidegate_train::network::{
+    self, Design, Loss, NetworkModel, Options, Outcome, Planned, Rehearsal, Samples,
+};
+use tidegate_train::{Checkpoint, Error as TrainError, Event as Told, RUNTIME, Report};
+use tidegate_watch::{Alternative, Change, Event, Plan, Times};
 
 use super::images::tell_of_bad;
 use super::relay::{About, Relay};
-use super::train::{CHECKPOINT_EVERY, Places, hold};
-use super::{FLOOR, Rate, Speaker};
+use super::train::{CHECKPOINT_EVERY, Places, end_dry, hold};
+use super::{FLOOR, Speaker, device};
 use crate::{ClassWeights, Error, Job, Result};
 
 /// A network about to be trained.
@@ -30,7 +32,22 @@ pub(super) struct Training<'a> {
     pub holdout: Holdout,
     /// Samples at a time, where nothing else was asked for.
     pub usual_batch: usize,
+    pub foresight: Foresight,
 }
+
+/// What is known of what comes before a training, or came.
+#[derive(Default)]
+pub(super) struct Foresight {
+    /// What packs take on disk that were not there before.
+    pub disk: u64,
+    /// What is held while they are made, where that is to come.
+    pub stages: Vec<Vec<(String, u64)>>,
+    /// Whether samples are only reckoned with, and cannot be fed.
+    pub absent: bool,
+}
+
+/// The holder of the arena.
+pub(super) const NETWORK: &str = "network";
 
 impl Training<'_> {
     /// Plans, says so, and trains; `None` when asked to stop, which is said.
@@ -55,6 +72,21 @@ impl Training<'_> {
             begun,
             ..options(job, places, &source, &design, self.holdout, self.usual_batch)?
         };
+        if let Some(memory) = places.dry.and_then(|dry| dry.device_memory) {
+            let plan = device::plan(&device::Question {
+                design: &design,
+                source: &source,
+                validation: validation.as_ref(),
+                options: &options,
+                threads: job.threads(),
+                held: &self.held,
+                budget: budget.max(FLOOR),
+                memory,
+            })?;
+            speaker.say(self.about.complete(plan, self.name, budget));
+            end_dry(speaker);
+            return Ok(None);
+        }
         let planned = network::plan(
             &design,
             &source,
@@ -68,6 +100,48 @@ impl Training<'_> {
         tell_of_program(speaker, &planned);
         let threads = planned.plan.threads as u64 * tidegate_train::THREAD_BYTES;
         let _threads = hold(ledger, RUNTIME, threads)?;
+        let mut relay = Relay::new(speaker, ledger, self.about, self.name);
+        relay.stages = self.foresight.stages;
+        relay.details = Plan {
+            disk_bytes: Some(self.foresight.disk + unpacked_bytes(&source, &planned.keep)),
+            ..details(&planned)
+        };
+        if places.dry.is_some() {
+            relay.tell(Told::Plan {
+                holders: planned.plan.holders.clone(),
+            });
+            let decodes = source.is_decoded();
+            source.rehearse();
+            let rehearsal = Rehearsal {
+                design: &design,
+                source: Some(&source).filter(|source| !self.foresight.absent && !source.is_packed()),
+                options: &options,
+                ledger,
+            };
+            let rehearsed = network::rehearse(&rehearsal, planned)?;
+            tell_of_bad(speaker, &source.bad_files());
+            let part = match validation.is_some() || self.holdout.is_none() {
+                true => Part::All,
+                false => Part::Training(self.holdout),
+            };
+            let n_samples = source.n_samples_of(part);
+            let seconds = if decodes {
+                rehearsed.waiting_too
+            } else {
+                rehearsed.learning
+            };
+            if rehearsed.batches > 0 {
+                speaker.say(Event::Times(Times {
+                    step: "step".into(),
+                    epoch: "epoch".into(),
+                    step_seconds: Some(seconds * (options.batch * options.accumulate as usize) as f64),
+                    epoch_seconds: Some(seconds * n_samples as f64),
+                    basis: basis(&rehearsal, rehearsed.batches),
+                }));
+            }
+            end_dry(speaker);
+            return Ok(None);
+        }
         let kept = source.keep(&planned.keep, ledger)?;
         if kept == Kept::Unpacked {
             let text =
@@ -77,13 +151,6 @@ impl Training<'_> {
         if let Some(validation) = &mut validation {
             validation.keep(&planned.keep_validation, ledger)?;
         }
-        let mut relay = Relay {
-            speaker,
-            ledger,
-            about: self.about,
-            kind: self.name,
-            rate: Rate::new(),
-        };
         let samples = Samples {
             training: &source,
             validation: validation.as_ref(),
@@ -139,6 +206,57 @@ fn tell_of_program(speaker: &Speaker, planned: &Planned) {
         parts.join(" · ")
     );
     speaker.say(Event::Notice { text });
+}
+
+/// What was timed, in words.
+fn basis(rehearsal: &Rehearsal, batches: u32) -> String {
+    let batches = match batches {
+        1 => "one batch".to_string(),
+        n => format!("{n} batches"),
+    };
+    let of = match rehearsal.source {
+        None => " of zeros, for samples are not at hand yet",
+        Some(source) if source.is_decoded() => " of images decoded from their files, the heaviest first",
+        Some(_) => "",
+    };
+    format!("by {batches}{of}; without evaluation")
+}
+
+/// What is known of a plan beside its holders.
+pub(super) fn details(planned: &Planned) -> Plan {
+    let shares = planned.program.shares().into_iter();
+    let change = |change: &tidegate_train::Change| Change {
+        knob: change.knob.clone(),
+        to: change.to.clone(),
+        saves: change.saves,
+        slowdown: change.slowdown,
+        alters: change.alters.clone(),
+    };
+    let alternative = |other: &tidegate_train::Alternative| Alternative {
+        what: other.what.clone(),
+        how: other.how.clone(),
+        peak: other.peak,
+        slowdown: other.slowdown,
+        alters: other.alters.clone(),
+    };
+    Plan {
+        threads: Some(planned.plan.threads as u64),
+        arena: shares
+            .map(|share| (share.name.to_string(), share.bytes))
+            .collect(),
+        layers: planned.program.layers(),
+        changes: planned.changes.iter().map(change).collect(),
+        alternatives: planned.alternatives.iter().map(alternative).collect(),
+        ..Plan::default()
+    }
+}
+
+/// What unpacking takes on disk, where samples are compressed and do not fit in memory.
+fn unpacked_bytes(source: &ArraySource, keep: &Keep) -> u64 {
+    match source.is_packed() && keep.memory < source.bytes() {
+        true => source.bytes(),
+        false => 0,
+    }
 }
 
 /// A refusal in the terms of the budget that was asked for.

@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use tidegate_data::Table;
 use tidegate_data::arrays::ArraySource;
 use tidegate_memory::Ledger;
-use tidegate_train::Event as Told;
-use tidegate_watch::Event;
+use tidegate_train::{Event as Told, interval};
+use tidegate_watch::{Event, Plan};
 
+use super::times::FirstSteps;
 use super::{Rate, Speaker, largest_stage};
 use crate::{Error, Job};
 
@@ -37,13 +38,53 @@ impl About {
     }
 }
 
+impl About {
+    /// A plan with what is known of its data.
+    pub(super) fn complete(&self, plan: Plan, kind: &str, budget: u64) -> Event {
+        Event::Plan(Box::new(Plan {
+            interval: Some(interval(plan.needs, budget)),
+            budget: Some(budget),
+            model: Some(kind.into()),
+            target: self.target.clone(),
+            rows: self.rows,
+            data_bytes: Some(self.bytes),
+            ..plan
+        }))
+    }
+}
+
 /// Turns what the trainer says into events on the wire.
 pub(super) struct Relay<'a> {
     pub speaker: &'a Speaker,
     pub ledger: &'a Ledger,
     pub about: About,
     pub kind: &'static str,
-    pub rate: Rate,
+    /// What is known of the plan beside its holders.
+    pub details: Plan,
+    /// What is held at other times than while it trains, before or after.
+    pub stages: Vec<Vec<(String, u64)>>,
+    rate: Rate,
+    first_steps: FirstSteps,
+}
+
+impl<'a> Relay<'a> {
+    pub(super) fn new(
+        speaker: &'a Speaker,
+        ledger: &'a Ledger,
+        about: About,
+        kind: &'static str,
+    ) -> Relay<'a> {
+        Relay {
+            speaker,
+            ledger,
+            about,
+            kind,
+            details: Plan::default(),
+            stages: Vec::new(),
+            rate: Rate::new(),
+            first_steps: FirstSteps::of(kind),
+        }
+    }
 }
 
 impl Relay<'_> {
@@ -51,16 +92,15 @@ impl Relay<'_> {
         self.speaker.ledger_at_times(self.ledger);
         match event {
             Told::Plan { holders } => {
-                let (holders, needs) = largest_stage(vec![holders], self.ledger);
-                self.speaker.say(Event::Plan {
+                let stages = std::iter::once(holders).chain(std::mem::take(&mut self.stages));
+                let (holders, needs) = largest_stage(stages.collect(), self.ledger);
+                let plan = Plan {
                     holders,
                     needs,
-                    note: None,
-                    model: Some(self.kind.into()),
-                    target: self.about.target.clone(),
-                    rows: self.about.rows,
-                    data_bytes: Some(self.about.bytes),
-                });
+                    ..std::mem::take(&mut self.details)
+                };
+                let event = self.about.complete(plan, self.kind, self.ledger.budget());
+                self.speaker.say(event);
             }
             Told::Notice(text) => self.speaker.say(Event::Notice { text }),
             Told::Warning { text, error } => {
@@ -96,6 +136,9 @@ impl Relay<'_> {
                     bottleneck: fed.map(|fed| fed.bottleneck.as_str().into()),
                     phase: trees.then(|| format!("tree {epoch}/{epochs}")),
                 });
+                if let Some(times) = self.first_steps.hear(epoch, step, consumed, total) {
+                    self.speaker.say(Event::Times(times));
+                }
             }
             Told::Epoch {
                 epoch,

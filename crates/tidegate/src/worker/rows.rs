@@ -1,6 +1,6 @@
 //! A network over a table in the worker: rows become samples once, and are then learned from in any order.
 
-use tidegate_data::arrays::{RowSamples, RowsOptions, row_labels};
+use tidegate_data::arrays::{Foreseen, RowSamples, RowsOptions, row_labels};
 use tidegate_data::pack::{PackKey, PackOptions};
 use tidegate_data::{BUFFERS, Holdout, Position};
 use tidegate_memory::give_freed_memory_back;
@@ -8,9 +8,10 @@ use tidegate_train::network::{self, Design, NetworkModel, Preset, Scaling, Shape
 use tidegate_train::{Error as TrainError, RUNTIME, Report, RowReport};
 use tidegate_watch::Event;
 
-use super::network::Training;
+use super::network::{Foresight, Training};
 use super::relay::{About, Passing};
 use super::train::{Prepared, hold};
+use super::untouched;
 use crate::{Error, ModelKind, Result};
 
 /// Rows of a batch: they are small, and many.
@@ -32,7 +33,14 @@ fn train_on(
     prepared: &mut Prepared,
     options: &RowsOptions,
 ) -> Result<Option<(NetworkModel, &'static str, Report)>> {
-    let Some(samples) = samples(prepared, options)? else {
+    let made = match prepared.places.dry {
+        Some(_) => foresee(prepared, options)?,
+        None => samples(prepared, options)?.map(|samples| {
+            let foresight = written(&samples);
+            (samples, foresight)
+        }),
+    };
+    let Some((samples, foresight)) = made else {
         prepared.speaker.stopped(0, 0, prepared.places.resume);
         return Ok(None);
     };
@@ -73,6 +81,7 @@ fn train_on(
         validation: samples.held_out,
         holdout: Holdout::new(0.0, prepared.job.train.seed),
         usual_batch: USUAL_BATCH,
+        foresight,
     }
     .run()?;
     Ok(trained.map(|(mut model, mut report)| {
@@ -146,6 +155,57 @@ fn samples(prepared: &Prepared, options: &RowsOptions) -> Result<Option<RowSampl
         speaker.say(Event::Notice { text });
     }
     Ok(samples)
+}
+
+/// What encoding has just put on disk.
+fn written(samples: &RowSamples) -> Foresight {
+    let all = std::iter::once(&samples.training).chain(&samples.held_out);
+    let disk = match samples.counts {
+        Some(_) => all.map(|source| source.bytes()).sum(),
+        None => 0,
+    };
+    Foresight {
+        disk,
+        ..Foresight::default()
+    }
+}
+
+/// The rows as they will be, and what encoding them will take; `None` when asked to stop.
+fn foresee(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(RowSamples, Foresight)>> {
+    let (speaker, ledger, table) = (prepared.speaker, &prepared.ledger, &prepared.table);
+    let mut passing = Passing::before(speaker, ledger, "measure", table.source.bytes());
+    let mut progress = |position: Position, rows| passing.tell(position.piece, position.consumed, rows);
+    let counted = prepared.encoding.counts.as_ref();
+    let rows = counted.map_or_else(
+        || {
+            let rows = prepared.encoding.rows.or(table.source.rows_guess()).unwrap_or(0);
+            (rows, (rows as f64 * prepared.job.data.holdout) as u64)
+        },
+        |counts| (counts.rows, counts.held_out),
+    );
+    let foreseen =
+        RowSamples::foresee(table, options, rows, ledger, &mut progress).map_err(TrainError::Data)?;
+    Ok(foreseen.map(|(samples, foreseen)| {
+        let foresight = match foreseen {
+            Foreseen::There => Foresight::default(),
+            Foreseen::ToCome { disk } => {
+                let holders = ledger.snapshot().holders.into_iter();
+                let held = holders.map(|holder| (holder.name, holder.held));
+                // Rows come through buffers like those of the fit, which are touched as far.
+                let buffers = table.pass_needs(options.threads).bytes();
+                let encoding = [
+                    (BUFFERS.to_string(), buffers.saturating_sub(untouched(ledger))),
+                    ("pack".to_string(), RowSamples::bytes(table)),
+                ];
+                Foresight {
+                    disk,
+                    stages: vec![held.chain(encoding).filter(|(_, bytes)| *bytes > 0).collect()],
+                    absent: true,
+                }
+            }
+        };
+        (samples, foresight)
+    }))
 }
 
 /// The network for these rows, and what it is called.

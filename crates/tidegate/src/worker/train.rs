@@ -13,7 +13,7 @@ use tidegate_watch::{Done, EncodedColumn, Event};
 
 use super::relay::Passing;
 use super::{FLOOR, Speaker, arrays, boost, floor, images, linear, rows, runtime_bytes, sampling_ledger};
-use crate::{Job, ModelKind, Result};
+use crate::{Error, Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
@@ -30,6 +30,29 @@ pub(super) struct Places {
     pub packs: PathBuf,
     /// Whether checkpoints are kept: the models of a cross-validation are not taken up again.
     pub keep: bool,
+    /// Nothing is trained: it ends with the plan, and leaves nothing behind.
+    pub dry: Option<Dry>,
+}
+
+/// What a plan alone is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dry {
+    /// The memory of an accelerator.
+    pub device_memory: Option<u64>,
+}
+
+impl Places {
+    /// Those of a plan: packs that are there are used.
+    pub(super) fn dry(packs: PathBuf, device_memory: Option<u64>) -> Places {
+        Places {
+            checkpoint: PathBuf::new(),
+            model: PathBuf::new(),
+            resume: false,
+            packs,
+            keep: false,
+            dry: Some(Dry { device_memory }),
+        }
+    }
 }
 
 /// A training whose table has been looked at and encoded.
@@ -91,25 +114,33 @@ impl Prepared<'_> {
     }
 }
 
-pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Places) -> Result<()> {
-    let job = Job::read(job)?;
+pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, mut places: Places) -> Result<()> {
     if job.has_images() {
         places.keep = true;
-        return images::train(speaker, &job, budget, &places);
+        return images::train(speaker, job, budget, &places);
     }
-    if arrays::takes(&job) {
+    if arrays::takes(job) {
         places.keep = true;
-        return arrays::train(speaker, &job, budget, &places);
+        return arrays::train(speaker, job, budget, &places);
     }
     let site = Site {
         speaker,
-        job: &job,
+        job,
         budget,
         runtime: runtime_bytes(budget),
     };
     let seed = job.train.seed;
     let (mut folds, mut rounds): (Vec<Vec<Metric>>, u32) = (Vec::new(), 0);
     let n_folds = job.train.folds.unwrap_or(0);
+    if places.dry.is_some() {
+        // All trainings of a cross-validation take the same.
+        let holdout = match n_folds {
+            0 => Holdout::new(job.data.holdout, seed),
+            n => Holdout::fold(0, n, seed),
+        };
+        site.train(&places, holdout, true)?;
+        return Ok(());
+    }
     for fold in 0..n_folds {
         places.keep = false;
         let text = format!("fold {} of {n_folds}", fold + 1);
@@ -146,6 +177,22 @@ pub(super) fn train(speaker: &Speaker, job: &Path, budget: u64, mut places: Plac
     };
     report.folds = folds;
     keep(speaker, &places, &model, &report)
+}
+
+/// Ends what was asked for a plan alone, once that is told.
+pub(super) fn end_dry(speaker: &Speaker) {
+    speaker.say(Event::Done(Done::default()));
+}
+
+/// An accelerator is of no use to what is learned row by row.
+pub(super) fn refuse_device(places: &Places) -> Result<()> {
+    match places.dry.is_some_and(|dry| dry.device_memory.is_some()) {
+        false => Ok(()),
+        true => Err(Error::Usage {
+            what: "--device-memory is for networks: linear models and trees stay on the host".into(),
+            hint: "leave it out, or give a network: --model mlp".into(),
+        }),
+    }
 }
 
 /// Saves the model, and says so.

@@ -37,7 +37,7 @@ fn picture(path: &Path, kind: u64, random: &mut Random) {
 const KINDS: [&str; 3] = ["lying", "standing", "plain"];
 
 /// Class folders with so many pictures each.
-fn folders(place: &Place, name: &str, n: u64) {
+pub(crate) fn folders(place: &Place, name: &str, n: u64) {
     let mut random = Random(3);
     for (kind, class) in (0..).zip(KINDS) {
         for i in 0..n {

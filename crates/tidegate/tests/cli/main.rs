@@ -23,6 +23,7 @@ mod life;
 mod memory;
 mod networks;
 mod packs;
+mod plan;
 mod predict;
 mod predict_sources;
 mod real;

@@ -9,7 +9,7 @@ use crate::help::Place;
 use crate::tables::Random;
 
 /// A `.npy` file of version 1.
-fn npy(kind: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn npy(kind: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(|axis| format!("{axis},")).collect();
     let mut header = format!(
         "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
@@ -22,7 +22,7 @@ fn npy(kind: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Grey images of 12×12 with a bright bar at one of three places, and noise.
-fn bars(place: &Place, n: usize) {
+pub(crate) fn bars(place: &Place, n: usize) {
     let mut random = Random(3);
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for i in 0..n {

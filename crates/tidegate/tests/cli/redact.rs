@@ -17,6 +17,11 @@ fn redact_line(line: &str) -> String {
     {
         return format!("{}[held]", figures(&line[..at]));
     }
+    // What dominates depends on whether the program's own code counts.
+    let line = match line.split_once(", most of it for ") {
+        Some((needs, rest)) => format!("{needs}:{}", rest.split_once(':').map_or("", |(_, parts)| parts)),
+        None => line.to_string(),
+    };
     let line = line
         .replace("(cgroup peak)", "([source])")
         .replace("(ru_maxrss)", "([source])")
@@ -26,7 +31,7 @@ fn redact_line(line: &str) -> String {
     figures(&line)
 }
 
-/// `9.89 MB` becomes `[size]`, `0.3 s` becomes `[time]`; all other numbers stay.
+/// `9.89 MB` becomes `[size]`, `0.3 s` becomes `[time]`, `+2.1%` becomes `[off]`; all other numbers stay.
 fn figures(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let mut text: Vec<String> = Vec::new();
@@ -37,7 +42,7 @@ fn figures(line: &str) -> String {
             .is_some_and(|last| last.trim_start_matches('(').parse::<f64>().is_ok());
         let name = match unit {
             "B" | "KB" | "MB" | "GB" | "TB" => "[size]",
-            "s" => "[time]",
+            "s" | "ms" => "[time]",
             _ => "",
         };
         if number && !name.is_empty() {
@@ -47,6 +52,8 @@ fn figures(line: &str) -> String {
                 ""
             };
             text.push(format!("{open}{name}{}", &word[unit.len()..]));
+        } else if unit.ends_with('%') && unit.starts_with(['+', '-']) {
+            text.push(format!("[off]{}", &word[unit.len()..]));
         } else {
             text.push(word.to_string());
         }

@@ -196,7 +196,7 @@ fn what_a_network_cannot_make_of_a_table_is_said() {
         .run("train data.csv --target y --model mlp --batch 9000 --memory 28MB")
         .error();
     assert!(
-        small.starts_with("exit 2\nerror: this job needs") && small.contains("network"),
+        small.starts_with("exit 2\nerror: this job needs") && small.contains("activations"),
         "{small}"
     );
     assert!(small.contains("is the least that would do"), "{small}");

@@ -118,10 +118,10 @@ fn runs_are_listed_newest_first() {
     assert_snapshot!(place.run("runs"), @r"
     exit 0
     --- stdout
-    RUN  NAME  STATUS  MODEL  METRIC  PEAK OF BUDGET  TOOK  STARTED
-    [run]  third  done  linear  log loss 0.3220  [size] of [size]  [time]  just now
-    [run]  second  failed  auto  -  [size] of [size]  [time]  just now
-    [run]  first  done  linear  log loss 0.3220  [size] of [size]  [time]  just now
+    RUN  NAME  STATUS  MODEL  METRIC  PEAK OF BUDGET  PLAN OFF  TOOK  STARTED
+    [run]  third  done  linear  log loss 0.3220  [size] of [size]  [off]  [time]  just now
+    [run]  second  failed  auto  -  [size] of [size]  -  [time]  just now
+    [run]  first  done  linear  log loss 0.3220  [size] of [size]  [off]  [time]  just now
     ");
     let runs = place.json("runs");
     let field = |name: &str| {
@@ -190,7 +190,7 @@ fn one_run_shown() {
       target  y
       model  linear
       rows  500
-      planned  [size]
+      planned  [size], between [size] and [size]; [off] against the peak
       peak  [size] of [size] ([source])
       resident peak  [size]
       OOM kills  [OOM kills]

@@ -7,6 +7,7 @@ use tidegate_data::target::{Target, Task};
 
 use super::layer::{Kind, Layer};
 use super::loss::Loss;
+use super::machine::Machine;
 use super::scaling::Scaling;
 use super::shape::Shape;
 use crate::{Error, Result};
@@ -40,6 +41,19 @@ impl Design {
                 tokens,
             }),
         }
+    }
+
+    /// Puts the samples and targets of a batch where a machine takes them from.
+    pub(super) fn put(&self, batch: &SampleBatch, machine: &mut Machine) -> Result<()> {
+        let len = self.input.iter().product::<usize>();
+        let inputs = &mut machine.inputs()[..batch.n_samples() * len];
+        self.scaling.write(batch, inputs);
+        self.check_tokens(batch, inputs)?;
+        let targets = batch.targets();
+        let into = &mut machine.targets()[..targets.len()];
+        into.copy_from_slice(targets);
+        self.scale_targets(into);
+        Ok(())
     }
 
     /// Values that the network makes of a sample.

@@ -21,11 +21,21 @@ pub struct Program {
     pub(super) purpose: Purpose,
 }
 
+/// The part of the arena that holds what layers make.
+const ACTIVATIONS: &str = "activations";
+/// What stands for buffers that are aligned, and cannot all lie close to each other.
+const BETWEEN: &str = "between buffers";
+
 /// What parts of the arena are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
     pub name: &'static str,
     pub bytes: u64,
+}
+
+impl Share {
+    /// What they are called.
+    pub const NAMES: [&'static str; 5] = ["weights", "optimizer", "gradients", ACTIVATIONS, "scratch"];
 }
 
 impl Program {
@@ -73,17 +83,55 @@ impl Program {
         let gradients = bytes(&mut self.lowered.gradients.iter().flatten());
         let scratch = bytes(&mut [self.lowered.scratch].iter());
         let rest = self.bytes() - weights - states - gradients - scratch;
-        [
-            ("weights", weights),
-            ("optimizer", states),
-            ("gradients", gradients),
-            ("activations", rest),
-            ("scratch", scratch),
-        ]
-        .into_iter()
-        .filter(|(_, bytes)| *bytes > 0)
-        .map(|(name, bytes)| Share { name, bytes })
-        .collect()
+        let bytes = [weights, states, gradients, rest, scratch];
+        let shares = Share::NAMES.into_iter().zip(bytes);
+        let shares = shares.filter(|(_, bytes)| *bytes > 0);
+        shares.map(|(name, bytes)| Share { name, bytes }).collect()
+    }
+
+    /// The activations by layer, at the moment when buffers take the most; what lies between buffers stands last. They make
+    /// up that share of the arena.
+    pub fn layers(&self) -> Vec<(String, u64)> {
+        let specs = &self.lowered.specs;
+        let alive = |at: usize| {
+            let lives = move |life: (usize, usize)| life.0 <= at && at <= life.1;
+            let all = specs.iter().enumerate();
+            all.filter(move |(_, spec)| spec.len > 0 && spec.life.is_some_and(lives))
+        };
+        let bytes = |len: usize| 4 * len as u64;
+        let taken = |at: &usize| alive(*at).map(|(_, spec)| bytes(spec.len)).sum::<u64>();
+        let peak = (0..=self.lowered.ops.len()).max_by_key(taken).unwrap_or(0);
+        let mut by_node = vec![0; self.graph.nodes.len()];
+        for (buffer, spec) in alive(peak) {
+            let node = match buffer == self.lowered.input.0 {
+                true => 0,
+                false => self.lowered.owners.get(&buffer).copied().unwrap_or(0),
+            };
+            by_node[node] += bytes(spec.len);
+        }
+        let share = self.shares().into_iter().find(|share| share.name == ACTIVATIONS);
+        let between = share.map_or(0, |share| share.bytes) - by_node.iter().sum::<u64>();
+        let name = |node: usize| match node {
+            0 => "samples".to_string(),
+            node => self.graph.nodes[node].name.clone(),
+        };
+        let layers = by_node
+            .into_iter()
+            .enumerate()
+            .map(|(node, bytes)| (name(node), bytes));
+        let between = (BETWEEN.to_string(), between);
+        let all = layers.chain([between]);
+        all.filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
+    /// Holders with the one of the arena, by its name, taken apart into its shares.
+    pub(super) fn in_shares(&self, holders: Vec<(String, u64)>, arena: &str) -> Vec<(String, u64)> {
+        let share = |share: Share| (share.name.to_string(), share.bytes);
+        let apart = |(name, bytes): (String, u64)| match name == arena {
+            true => self.shares().into_iter().map(share).collect(),
+            false => vec![(name, bytes)],
+        };
+        holders.into_iter().flat_map(apart).collect()
     }
 
     /// Weights that are learned, and those that are not.

@@ -181,7 +181,7 @@ pub fn plan(
         Error::BudgetTooSmall {
             least: needed + needed / (MARGIN - 1) + 1,
             budget,
-            holders,
+            holders: compile(&least.setting, least.threads).in_shares(holders, ARENA),
         }
     })?;
     let (changes, alternatives) = (knobs.changes(&way), knobs.alternatives(&way));

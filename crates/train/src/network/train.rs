@@ -328,7 +328,7 @@ impl Training<'_, '_> {
             }
             return Ok(0.0);
         }
-        self.take(batch)?;
+        self.design.put(batch, &mut self.machine)?;
         let loss = self.machine.learn(&learned);
         if loss.is_finite() {
             if learned.last {
@@ -358,20 +358,6 @@ impl Training<'_, '_> {
             step: self.progress.step + 1,
             what: "its slopes are not, however small their scale".into(),
         })
-    }
-
-    /// Puts samples and targets where the machine takes them from.
-    fn take(&mut self, batch: &SampleBatch) -> Result<()> {
-        let rows = batch.n_samples();
-        let len = self.design.input.iter().product::<usize>();
-        let inputs = &mut self.machine.inputs()[..rows * len];
-        self.design.scaling.write(batch, inputs);
-        self.design.check_tokens(batch, inputs)?;
-        let targets = batch.targets();
-        let into = &mut self.machine.targets()[..targets.len()];
-        into.copy_from_slice(targets);
-        self.design.scale_targets(into);
-        Ok(())
     }
 
     /// A step is done: say so, and save now and then.
@@ -483,7 +469,7 @@ impl Training<'_, '_> {
         let options = feed_options(self.options, self.setting.batch, self.prefetch, part);
         let outputs = self.design.outputs();
         source.feed(&options, self.ledger, |batch| {
-            self.take(batch)?;
+            self.design.put(batch, &mut self.machine)?;
             loss += self.machine.judge(batch.n_samples());
             rows += batch.n_samples() as u64;
             let width = self.design.labels.width();

@@ -4,6 +4,8 @@ mod backward;
 mod between;
 mod forward;
 
+use std::collections::BTreeMap;
+
 use super::arena::{Buffer, Spec, values_of};
 use super::graph::{Graph, NodeKind};
 use super::kernels::correlate::Axis;
@@ -84,6 +86,8 @@ pub(crate) struct Lowered {
     pub asked: Vec<usize>,
     pub again: Vec<usize>,
     pub halved: usize,
+    /// The node whose operation is the first to use a buffer, for buffers that do not live as long as the program.
+    pub owners: BTreeMap<usize, usize>,
 }
 
 pub(crate) struct Placed {
@@ -133,6 +137,7 @@ struct Lowering<'a> {
     weights: Vec<Buffer>,
     learned: Vec<Option<Learned>>,
     skipped: Option<Buffer>,
+    owners: BTreeMap<usize, usize>,
 }
 
 pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
@@ -174,6 +179,7 @@ fn lower_with(graph: &Graph, purpose: &Purpose, between: Vec<Between>) -> Lowere
         weights: Vec::new(),
         learned: Vec::new(),
         skipped: None,
+        owners: BTreeMap::new(),
     };
     lowering.sources = (0..n_nodes).map(|node| lowering.source(node)).collect();
     lowering.weights();
@@ -215,6 +221,7 @@ impl Lowering<'_> {
         let at = self.ops.len();
         for buffer in uses.iter().flatten() {
             self.use_at(*buffer, at);
+            self.owners.entry(buffer.0).or_insert(node);
         }
         self.ops.push(Placed {
             op: Box::new(op),
@@ -358,6 +365,7 @@ impl Lowering<'_> {
             skipped: self.skipped,
             weights: self.weights,
             input_slope,
+            owners: self.owners,
         }
     }
 
