@@ -187,7 +187,7 @@ impl Blocks {
     ///
     /// As for [`Span::write`], for this block.
     unsafe fn of<'a>(&self, moment: Span, part: Range<usize>) -> (&'a mut [u8], &'a mut f32) {
-        let whole = part.start % self.unit % self.block == 0 && part.end == self.end(part.start);
+        let whole = (part.start % self.unit).is_multiple_of(self.block) && part.end == self.end(part.start);
         assert!(whole, "a block is never divided");
         let block = part.start / self.unit * self.per_unit() + part.start % self.unit / self.block;
         let at = values_of(self.len) + block;
