@@ -22,6 +22,9 @@
 //!
 //! **The samples are the rows of a table.** [`RowSamples`] encodes them once, each with its label, into packs.
 //!
+//! **Memory is taken away on the way.** [`ArraySource::let_go`] drops samples that are held, and a feed that finds its ledger
+//! lowered reads ahead less. The batches stay the same.
+//!
 //! **There is a test part beside**, such as `x_test` and `y_test` or the `t10k` files of MNIST:
 //! [`ArraySource::open_test`] opens it with the same labels.
 
@@ -39,6 +42,7 @@ pub(crate) mod names;
 mod npy;
 pub(crate) mod order;
 mod permutation;
+mod pressed;
 mod problem;
 mod ring;
 mod rows;

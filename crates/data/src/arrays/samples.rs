@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use tidegate_memory::Grant;
@@ -58,16 +59,49 @@ pub(crate) struct Shard {
 /// Where samples are taken from.
 pub(crate) enum Store {
     Files,
-    /// All of them, in the order of bytes of the machine.
-    Memory {
-        bytes: Vec<u8>,
-        #[expect(dead_code, reason = "held for its drop")]
-        grant: Grant,
-    },
+    /// All of them, unless they were let go: then they are read from their files again.
+    Memory(Held),
     /// Every shard.
     Mapped(Vec<Mapped>),
     /// Pictures, from wherever they are kept.
     Images(Box<Images>),
+}
+
+/// Samples in memory that can be let go while others look at them.
+pub(crate) struct Held {
+    now: RwLock<Option<Arc<HeldSamples>>>,
+    /// The same, as long as anybody looks at them.
+    last: Weak<HeldSamples>,
+}
+
+/// All samples, in the order of bytes of the machine.
+pub(crate) struct HeldSamples {
+    pub bytes: Vec<u8>,
+    pub grant: Grant,
+}
+
+impl Held {
+    pub(crate) fn new(samples: HeldSamples) -> Held {
+        let samples = Arc::new(samples);
+        Held {
+            last: Arc::downgrade(&samples),
+            now: RwLock::new(Some(samples)),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<Arc<HeldSamples>> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What they take, also when they were let go and are not gone yet.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.last.upgrade().map_or(0, |samples| samples.grant.bytes())
+    }
+
+    /// They are gone once nobody looks at them any more.
+    pub(crate) fn let_go(&self) {
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// A file, mapped.

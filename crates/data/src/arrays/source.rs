@@ -1,6 +1,7 @@
 //! Arrays as a source of samples: opened far enough to know what they hold, then read in any order.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Ledger};
@@ -11,8 +12,9 @@ use super::element::Element;
 use super::find::{Finding, Found, LabelsAt, Set};
 use super::header::{Header, Holds};
 use super::labels::{LabelOptions, Labelled, Labels, Values};
+use super::pressed::Pressed;
 use super::problem::ArrayProblem;
-use super::samples::{Mapped, SHARD_BYTES, Samples, Shard, Store};
+use super::samples::{Held, HeldSamples, Mapped, SHARD_BYTES, Samples, Shard, Store};
 use super::sums::Sums;
 use super::unpack::{UNPACK_BYTES, into_file, into_memory, use_shared};
 use crate::meter::Meter;
@@ -75,6 +77,7 @@ pub struct ArraySource {
     /// A number that changes with samples of which only some are looked at for a fingerprint.
     pub(super) mark: u64,
     pub(crate) meter: Meter,
+    pub(crate) pressed: Pressed,
 }
 
 /// What decompressing takes; zstd may take more for its window.
@@ -165,6 +168,7 @@ impl ArraySource {
             path: path.into(),
             mark: 0,
             meter: Meter::default(),
+            pressed: Pressed::default(),
         })
     }
 
@@ -220,6 +224,7 @@ impl ArraySource {
             path,
             mark: u64::from(pack.file.manifest.index_checksum),
             meter: Meter::default(),
+            pressed: Pressed::default(),
         })
     }
 
@@ -326,7 +331,15 @@ impl ArraySource {
 
     /// Whether all samples are held in memory.
     pub fn is_in_memory(&self) -> bool {
-        matches!(self.samples.store, Store::Memory { .. })
+        self.held().is_some()
+    }
+
+    /// The samples that are held in memory, for as long as what this returns lives.
+    pub(super) fn held(&self) -> Option<Arc<HeldSamples>> {
+        match &self.samples.store {
+            Store::Memory(held) => held.get(),
+            _ => None,
+        }
     }
 
     /// Whether samples are brought by threads even where they are in memory, for they are changed on their way.
@@ -409,7 +422,7 @@ impl ArraySource {
                 rest = later;
             }
             let grant = grant.pin();
-            self.samples.store = Store::Memory { bytes: all, grant };
+            self.samples.store = Store::Memory(Held::new(HeldSamples { bytes: all, grant }));
             return Ok(Kept::Memory);
         }
         let mut kept = Kept::Files;

@@ -12,3 +12,4 @@ mod help;
 mod keeping;
 mod labels;
 mod memory;
+mod pressed;
