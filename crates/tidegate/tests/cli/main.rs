@@ -25,6 +25,7 @@ mod networks;
 mod packs;
 mod predict;
 mod predict_sources;
+mod pressure;
 mod real;
 mod refused;
 mod resume;

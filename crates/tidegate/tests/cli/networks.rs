@@ -9,7 +9,7 @@ use crate::help::Place;
 use crate::tables::Random;
 
 /// A `.npy` file of version 1.
-fn npy(kind: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn npy(kind: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(|axis| format!("{axis},")).collect();
     let mut header = format!(
         "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
