@@ -10,6 +10,7 @@ use twox_hash::XxHash3_64;
 use super::answers::Answers;
 use super::element::Element;
 use super::find::{Finding, Found, LabelsAt, Set};
+use super::half::narrows;
 use super::header::{Header, Holds};
 use super::labels::{LabelOptions, Labelled, Labels, Values};
 use super::pressed::Pressed;
@@ -228,6 +229,18 @@ impl ArraySource {
         })
     }
 
+    /// Makes halves of samples that are floats, wherever they are held or unpacked and on their way from files: two bytes for
+    /// each number. Whether there is anything to gain by it. To be asked before anything is kept or fed.
+    pub fn narrow(&mut self) -> bool {
+        let gains = narrows(self.samples.element)
+            && self.samples.labels == 0
+            && matches!(self.samples.store, Store::Files);
+        if gains {
+            self.samples.element = Element::F16;
+        }
+        gains
+    }
+
     /// Where the time of feeds went so far.
     pub fn feed_times(&self) -> FeedTimes {
         self.images()
@@ -417,8 +430,9 @@ impl ArraySource {
             let mut all = vec![0; bytes as usize];
             let mut rest = all.as_mut_slice();
             for shard in &self.samples.shards {
-                let (now, later) = rest.split_at_mut(shard.header.data_bytes() as usize);
-                into_memory(shard, &holder, now)?;
+                let bytes = shard.n_samples * self.samples.sample_bytes();
+                let (now, later) = rest.split_at_mut(bytes as usize);
+                into_memory(shard, self.samples.element, &holder, now)?;
                 rest = later;
             }
             let grant = grant.pin();
@@ -436,7 +450,7 @@ impl ArraySource {
                     }
                     .into());
                 };
-                shard.unpacked = Some(into_file(shard, folder, &holder)?);
+                shard.unpacked = Some(into_file(shard, self.samples.element, folder, &holder)?);
                 shard.in_use = shard
                     .unpacked
                     .as_ref()
@@ -447,7 +461,12 @@ impl ArraySource {
             }
         }
         let shards = &self.samples.shards;
-        if keep.map && shards.len() <= MOST_MAPPED && !shards.iter().any(Shard::is_turned) {
+        let as_they_are = |shard: &Shard| shard.narrowed(self.samples.element).is_none();
+        if keep.map
+            && shards.iter().all(as_they_are)
+            && shards.len() <= MOST_MAPPED
+            && !shards.iter().any(Shard::is_turned)
+        {
             let maps = shards.iter().map(Mapped::new).collect::<Result<_>>()?;
             self.samples.store = Store::Mapped(maps);
             kept = Kept::Mapped;

@@ -8,6 +8,7 @@ mod finding;
 mod formats;
 #[path = "../support/group.rs"]
 mod group;
+mod halves;
 mod help;
 mod keeping;
 mod labels;
