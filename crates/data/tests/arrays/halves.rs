@@ -85,7 +85,7 @@ fn samples_are_the_same_halves_wherever_they_are_kept() {
             lost += usize::from(f64::from(found) != x);
         }
         assert!(lost > n * LEN / 2, "they are halves");
-        let mut check = |source: &mut ArraySource, keep: Keep, kept: Kept, what: &str| {
+        let check = |source: &mut ArraySource, keep: Keep, kept: Kept, what: &str| {
             let ledger = Ledger::new(ROOMY);
             let bytes = source.keep_bytes(&keep);
             assert_eq!(source.keep(&keep, &ledger).unwrap(), kept, "{what}");

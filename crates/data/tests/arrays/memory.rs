@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use tidegate_data::arrays::{ArrayOptions, ArraySource, FeedOptions, Keep, Kept, Order, Part};

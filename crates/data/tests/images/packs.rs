@@ -2,8 +2,7 @@
 
 use std::fs::{self, File};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use tidegate_data::Error;
@@ -267,18 +266,18 @@ fn a_damaged_pack_is_noticed_and_goes() {
             match pack(&mut source, &folder.store()) {
                 Ok(PackedImages::Built) => {}
                 // What it says for people may say anything.
-                Ok(PackedImages::Found) if (file, damage) == ("manifest.json", "changed") => {}
+                Ok(PackedImages::Found) if (file, how) == ("manifest.json", "changed") => {}
                 // It is gone then, and the next run builds it.
                 Err(Error::PackDamaged { .. }) => {
-                    assert_eq!(n_packs(&folder), 0, "{file} {damage}");
+                    assert_eq!(n_packs(&folder), 0, "{file} {how}");
                     assert!(matches!(
                         pack(&mut source, &folder.store()),
                         Ok(PackedImages::Built)
                     ));
                 }
-                other => panic!("{file} {damage}: {other:?}"),
+                other => panic!("{file} {how}: {other:?}"),
             }
-            assert!(feed(&source, &shuffled()) == expected, "{file} {damage}");
+            assert!(feed(&source, &shuffled()) == expected, "{file} {how}");
             assert_eq!(n_entries(&folder.store()), 1);
         }
     }
