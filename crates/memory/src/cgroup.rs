@@ -210,7 +210,7 @@ fn line_value(text: &str, name: &str) -> Option<u64> {
 }
 
 /// One pass over `memory.stat`. On v1 the `total_` lines are those that count descendants, as v2's all do.
-fn parse_stat(text: &str, version: CgroupVersion) -> CgroupStat {
+pub(crate) fn parse_stat(text: &str, version: CgroupVersion) -> CgroupStat {
     let mut stat = CgroupStat::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(' ') else {

@@ -23,6 +23,9 @@
 //! **The last checkpoint must always fit.** [`Ledger::with_reserve`] keeps bytes aside that only the holders
 //! made by [`Ledger::reserve_holder`] can take.
 //!
+//! **Memory is taken away while the job runs.** [`Ledger::lower`] draws the line lower: what is granted stays, nothing new is
+//! granted above it, and [`Ledger::over`] says what those who can do with less have to give back.
+//!
 //! **The job is stopped.** [`Ledger::close`] wakes everybody who waits with [`Refused::Closed`].
 //!
 //! # The one rule
@@ -137,6 +140,19 @@ impl Ledger {
     /// The most bytes that were ever granted at once.
     pub fn peak(&self) -> u64 {
         self.shared.lock().peak
+    }
+
+    /// Lowers the budget of an account in use; a larger one changes nothing. What is granted stays, nothing new is granted
+    /// above it, and those who wait for what can never come any more are refused.
+    pub fn lower(&self, budget: u64) {
+        let mut state = self.shared.lock();
+        state.lower(budget);
+        self.shared.settle(state);
+    }
+
+    /// The bytes that are granted beyond a budget that was lowered.
+    pub fn over(&self) -> u64 {
+        self.shared.lock().over()
     }
 
     pub fn snapshot(&self) -> LedgerSnapshot {

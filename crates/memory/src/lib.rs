@@ -3,7 +3,7 @@
 //! The story in reading order. A person writes a size ([`Amount`]). [`resolve`] looks at the machine
 //! ([`Host`]) and finds the smallest bound that really holds: a cgroup, Slurm, an rlimit, what the host has
 //! left. The resulting [`Budget`] becomes a [`Ledger`], which hands it out as [`Grant`]s to named
-//! [`Holder`]s. Meanwhile the meters ([`process_memory`], [`tree_memory`], [`Cgroup`], [`memory_pressure`])
+//! [`Holder`]s, and [`Headroom`] tells when others take of it. Meanwhile the meters ([`process_memory`], [`tree_memory`], [`Cgroup`], [`memory_pressure`])
 //! say what the kernel counted, and [`Counting`] what this program's own allocator did.
 //!
 //! A counter that could not be read is `None` or [`Limit::Unavailable`], never zero.
@@ -13,6 +13,7 @@ mod host;
 mod size;
 
 mod budget;
+mod headroom;
 mod hierarchy;
 mod slurm;
 
@@ -37,6 +38,7 @@ pub use cards::{Card, cards};
 pub use cgroup::{Cgroup, CgroupEvents, CgroupStat, CgroupVersion};
 pub use counting::{Counting, give_freed_memory_back};
 pub use error::{Error, SizeProblem};
+pub use headroom::{Allowance, Headroom, TightBound};
 pub use host::Host;
 pub use ledger::{Grant, Holder, HolderSnapshot, Ledger, LedgerSnapshot, Refused};
 pub use meminfo::{MemInfo, meminfo};

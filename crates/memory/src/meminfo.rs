@@ -24,7 +24,7 @@ pub fn meminfo(host: &Host) -> MemInfo {
         .unwrap_or_default()
 }
 
-fn parse(text: &str) -> MemInfo {
+pub(crate) fn parse(text: &str) -> MemInfo {
     let mut info = MemInfo::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(':') else {

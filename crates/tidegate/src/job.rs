@@ -19,7 +19,7 @@ mod parts;
 mod words;
 
 pub use images::{ImageSize, ImagesPart};
-pub use parts::{ClassWeights, DataPart, Growth, ModelKind, ModelPart, TrainPart};
+pub use parts::{ClassWeights, DataPart, Growth, KeepAs, ModelKind, ModelPart, TrainPart};
 pub use words::{Auto, ScheduleChoice, Worded};
 
 /// A training job, as `job.toml` holds it.

@@ -24,8 +24,8 @@ pub use doctor::{Diagnosis, DiskSpeed, diagnose};
 pub use error::{Error, Result};
 pub use explain::{ColumnImportance, EncodedImportance, Explained, Importance, explain, explain_model};
 pub use job::{
-    Auto, ClassWeights, DataPart, Growth, ImageSize, ImagesPart, Job, ModelKind, ModelPart, ScheduleChoice,
-    TrainPart, Worded,
+    Auto, ClassWeights, DataPart, Growth, ImageSize, ImagesPart, Job, KeepAs, ModelKind, ModelPart,
+    ScheduleChoice, TrainPart, Worded,
 };
 pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, prune_packs};
 pub use plan::{Planned, plan};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tidegate_memory::{Budget, resolve};
+use tidegate_memory::{Amount, Budget, format_bytes, resolve};
 use tidegate_runs::{NewRun, Outcome, Run, Status};
 use tidegate_train::{Report, present, sweep};
 use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
@@ -30,11 +30,18 @@ pub fn train(session: &Session, job: &Job, watch: &mut dyn FnMut(&Budget, Update
     start(session, job, None, watch)
 }
 
-/// Takes up the training of a run that stopped with a checkpoint, as a new run with the same job.
-pub fn resume(session: &Session, reference: &str, watch: &mut dyn FnMut(&Budget, Update)) -> Result<Trained> {
+/// Takes up the training of a run that stopped with a checkpoint, as a new run with the same job, within another budget
+/// where that is asked for.
+pub fn resume(
+    session: &Session,
+    reference: &str,
+    memory: Option<Amount>,
+    watch: &mut dyn FnMut(&Budget, Update),
+) -> Result<Trained> {
     let run = session.store.find(reference)?;
     let dir = session.store.run_dir(&run.id);
-    let job = Job::read(&dir.job())?;
+    let mut job = Job::read(&dir.job())?;
+    job.memory = memory.or(job.memory);
     if !run.status.is_over() || run.status == Status::Done {
         return Err(Error::Usage {
             what: format!("run {} is {}", run.id, run.status.as_str()),
@@ -170,7 +177,13 @@ fn give_up(session: &Session, run: &Run, error: &Error) {
 pub(crate) fn unfinished(ended: &Ended, run: Option<String>) -> Error {
     let hint = match (&ended.failed, ended.stopped, &run) {
         (Some(failure), ..) => failure.hint.clone(),
-        (None, Some(true), Some(run)) => Some(format!("go on with `tidegate resume {run}`")),
+        (None, Some(true), Some(run)) => {
+            let enough = ended.taken.as_ref().and_then(|taken| taken.enough);
+            let memory = enough.map_or(String::new(), |bytes| {
+                format!(" --memory {}", format_bytes(bytes).replace(' ', ""))
+            });
+            Some(format!("go on with `tidegate resume {run}{memory}`"))
+        }
         (None, _, Some(run)) => Some(format!("see `tidegate show {run}`")),
         (None, _, None) => None,
     };

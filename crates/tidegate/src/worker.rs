@@ -26,6 +26,7 @@ mod images;
 mod linear;
 mod network;
 mod predict;
+mod pressure;
 mod relay;
 mod rows;
 mod sheet;
@@ -162,6 +163,7 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
         events,
         stop,
         ledger_told: Cell::new(None),
+        taken: pressure::Taken::default(),
     };
     let done = serde_json::from_str(task)
         .map_err(|error| Error::Usage {
@@ -247,6 +249,8 @@ struct Speaker {
     events: EventWriter,
     stop: &'static AtomicBool,
     ledger_told: Cell<Option<Instant>>,
+    /// What others took of the memory, where it ends for that.
+    taken: pressure::Taken,
 }
 
 /// Between two words on the state of the ledger.
@@ -266,10 +270,16 @@ impl Speaker {
 
     /// Says that it did, and whether it can be taken up again.
     fn stopped(&self, epoch: u32, step: u64, checkpoint: bool) {
+        self.stopped_with(epoch, step, checkpoint, None);
+    }
+
+    /// The same, with a budget that is left and that it could go on with, if memory was taken away.
+    fn stopped_with(&self, epoch: u32, step: u64, checkpoint: bool, enough: Option<u64>) {
         self.say(Event::Stopped {
             epoch,
             step,
             checkpoint,
+            reason: self.taken.reason(enough),
         });
     }
 

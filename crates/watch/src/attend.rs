@@ -13,7 +13,7 @@ use crate::child::Child;
 use crate::confine::Confinement;
 use crate::devices::DeviceWatch;
 use crate::ended::{Ended, Exit, OverLine, signal_name};
-use crate::event::{Done, Event, Failure, WIRE_VERSION};
+use crate::event::{Done, Event, Failure, MemoryTaken, WIRE_VERSION};
 use crate::evidence::{Counters, KernelWatch, Limits, Modules, Notebooks, Stillness};
 use crate::job::{Job, OnSignal, Output, StopReason};
 use crate::pipes::{Pipes, Source};
@@ -62,6 +62,7 @@ struct Story {
     killed_at: Option<Instant>,
     over_line: Option<OverLine>,
     stopped: Option<bool>,
+    taken: Option<MemoryTaken>,
     failed: Option<Failure>,
     done: Option<Done>,
 }
@@ -262,7 +263,12 @@ impl<'a> Attend<'a> {
             _ if !self.story.hello => self.refuse("the worker sent events before its hello".to_string()),
             Event::Done(done) => self.story.done = Some(done.clone()),
             Event::Failed(failure) => self.story.failed = Some(failure.clone()),
-            Event::Stopped { checkpoint, .. } => self.story.stopped = Some(*checkpoint),
+            Event::Stopped {
+                checkpoint, reason, ..
+            } => {
+                self.story.stopped = Some(*checkpoint);
+                self.story.taken.clone_from(reason);
+            }
             _ => {}
         }
         if matches!(event, Event::Done(_) | Event::Failed(_) | Event::Stopped { .. }) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_memory::format_bytes;
 use tidegate_runs::{FlightRecord, Outcome, Status};
 
-use crate::event::{Done, Failure};
+use crate::event::{Done, Failure, MemoryTaken};
 use crate::job::StopReason;
 use crate::why::Facts;
 
@@ -61,6 +61,8 @@ pub struct Ended {
     pub over_line: Option<OverLine>,
     /// The worker said that it stopped in good order; whether it left a checkpoint.
     pub stopped: Option<bool>,
+    /// Why it did, where it was not asked to.
+    pub taken: Option<MemoryTaken>,
     pub failed: Option<Failure>,
     pub done: Option<Done>,
     /// A worker of ours was expected to say how it went.
@@ -95,6 +97,7 @@ impl Ended {
             Some(StopReason::Interrupt) => 130,
             Some(StopReason::Terminate) => 143,
             Some(StopReason::OverLine | StopReason::ParentError) => 1,
+            None if self.taken.is_some() => 1,
             None if !self.speaks && self.exit == Exit::Signal(libc::SIGINT) => 130,
             None if !self.speaks && matches!(self.exit, Exit::Signal(libc::SIGTERM | libc::SIGHUP)) => 143,
             // Someone else asked the worker to stop, and it did so in good order.
@@ -126,6 +129,13 @@ impl Ended {
         }
         if let Some(reason) = self.stopped_by {
             return self.explain_stop(reason);
+        }
+        if let Some(taken) = &self.taken {
+            let saved = match self.stopped {
+                Some(true) => "a checkpoint was saved",
+                _ => "there was nothing to save",
+            };
+            return format!("stopped because {}; {saved}", taken.describe());
         }
         match self.exit {
             Exit::Signal(libc::SIGKILL) => match self.oom_kills {

@@ -7,6 +7,7 @@
 //! Numbers that are not finite have no JSON: a loss of NaN travels as `null` and arrives as `None` or NaN.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use tidegate_memory::{TightBound, format_bytes};
 
 use crate::plan::{Plan, Times};
 
@@ -89,11 +90,55 @@ pub enum Event {
         step: u64,
         /// Whether a checkpoint holds what was done.
         checkpoint: bool,
+        /// Memory that was taken away from it, where nobody asked it to stop but that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<MemoryTaken>,
     },
     Failed(Failure),
     /// An event of a newer worker.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+/// Memory that was taken away while a job ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryTaken {
+    /// The bound that left too little.
+    #[serde(flatten)]
+    pub bound: TightBound,
+    /// What the job could not do without.
+    pub needs: u64,
+    /// A budget that is still to be had and that it could go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough: Option<u64>,
+}
+
+impl MemoryTaken {
+    /// What happened, in the middle of a sentence.
+    pub fn describe(&self) -> String {
+        let TightBound {
+            name,
+            limit_before,
+            limit,
+            used,
+            ..
+        } = &self.bound;
+        let (limit_text, needs) = (format_bytes(*limit), format_bytes(self.needs));
+        match limit < limit_before {
+            true => format!(
+                "memory was taken away: the limit was lowered from {} to {limit_text} while it needed {needs} ({name})",
+                match *limit_before {
+                    u64::MAX => "none".into(),
+                    before => format_bytes(before),
+                }
+            ),
+            false => format!(
+                "memory was taken away: others came to use so much that of {limit_text} only {} were left, while it \
+                 needed {needs} ({name})",
+                format_bytes(limit.saturating_sub(*used)),
+            ),
+        }
+    }
 }
 
 /// A column of a table and the way it becomes numbers.
@@ -223,6 +268,52 @@ mod tests {
         check(
             Event::Plan(Box::new(plan)),
             r#"{"event":"plan","holders":[["runtime",3]],"needs":3,"rows":5}"#,
+        );
+    }
+
+    #[test]
+    fn a_stop_says_why_where_memory_was_taken_away() {
+        let stopped = |reason| Event::Stopped {
+            epoch: 2,
+            step: 9,
+            checkpoint: true,
+            reason,
+        };
+        check(
+            stopped(None),
+            r#"{"event":"stopped","epoch":2,"step":9,"checkpoint":true}"#,
+        );
+        let bound = TightBound {
+            name: "/x".into(),
+            limit_before: 500_000_000,
+            limit: 300_000_000,
+            used_before: 1,
+            used: 299_000_000,
+        };
+        let taken = MemoryTaken {
+            bound: bound.clone(),
+            needs: 400_000_000,
+            enough: None,
+        };
+        check(
+            stopped(Some(taken.clone())),
+            r#"{"event":"stopped","epoch":2,"step":9,"checkpoint":true,"reason":{"name":"/x","limit_before":500000000,"limit":300000000,"used_before":1,"used":299000000,"needs":400000000}}"#,
+        );
+        assert_eq!(
+            taken.describe(),
+            "memory was taken away: the limit was lowered from 500 MB to 300 MB while it needed 400 MB (/x)"
+        );
+        let others = MemoryTaken {
+            bound: TightBound {
+                limit_before: 300_000_000,
+                ..bound
+            },
+            ..taken
+        };
+        assert_eq!(
+            others.describe(),
+            "memory was taken away: others came to use so much that of 300 MB only 1 MB were left, while it needed \
+             400 MB (/x)"
         );
     }
 

@@ -49,7 +49,7 @@ pub mod why;
 pub use confine::Confinement;
 pub use ended::{Ended, Exit, OverLine, die_of, signal_number};
 pub use error::{Error, Result};
-pub use event::{Done, EncodedColumn, Event, Failure, WIRE_VERSION};
+pub use event::{Done, EncodedColumn, Event, Failure, MemoryTaken, WIRE_VERSION};
 pub use identity::{boot_id, process_ref, this_process};
 pub use job::{Devices, Job, OnSignal, Output, RecordedRun, StopReason, Update};
 pub use plain::readable;

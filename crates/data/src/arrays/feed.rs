@@ -68,7 +68,7 @@ impl ArraySource {
                 .feed_needs(options, batch, Assembly::bytes_per_sample(self), 1)
                 .bytes;
         }
-        let needs = self.needs(options);
+        let needs = self.needs(options, self.is_in_memory());
         needs
             .fixed
             .saturating_add(needs.slot.saturating_mul(needs.n_slots))
@@ -109,10 +109,11 @@ impl ArraySource {
         samples * self.samples.sample_bytes() + blocks * size_of::<u64>() as u64
     }
 
-    fn needs(&self, options: &FeedOptions) -> Needs {
+    /// What a feed takes, of samples that are held in memory or not.
+    fn needs(&self, options: &FeedOptions, held: bool) -> Needs {
         let batch = self.batch_size(options.batch);
         let fixed = batch.saturating_mul(Assembly::bytes_per_sample(self));
-        if let Store::Memory { .. } = self.samples.store {
+        if held {
             let (way, slot, n_slots) = (Way::Held, 0, 0);
             return Needs {
                 way,
@@ -156,31 +157,91 @@ impl ArraySource {
         if let Some(images) = self.images() {
             return images.feed(self, options, batch, ledger, take);
         }
-        let needs = self.needs(options);
-        let first = needs.fixed.saturating_add(needs.slot);
-        let mut grant = ledger.holder("feed").try_grant(first).map_err(Error::from)?;
+        let mut take = take;
+        let mut options = FeedOptions {
+            prefetch: self.pressed.prefetch(options.prefetch),
+            ..*options
+        };
+        let mut had = None;
+        // Once, unless it is to take less from some batch on.
+        loop {
+            let held = self.held();
+            if held.is_none() && matches!(self.samples.store, Store::Memory(_)) {
+                // Nothing was to be read when it was planned. Of what was let go, a little makes it quick.
+                let good = self.good_prefetch(options.batch, options.threads);
+                options.prefetch = self.pressed.prefetch(good.min(ledger.free()));
+            }
+            let (grant, needs, n_slots) = self.granted(&options, held.is_some(), ledger, had)?;
+            let spare = grant.bytes().saturating_sub(self.least_feed_bytes(&options));
+            let _spare = self.pressed.spare(spare);
+            let mut less = false;
+            let take_some = |batch: &SampleBatch<'_>| {
+                let taken = take(batch)?;
+                less = taken.is_continue()
+                    && match held {
+                        Some(_) => self.held().is_none(),
+                        None => spare > 0 && ledger.over() > 0,
+                    };
+                Ok::<_, E>(match less {
+                    true => ControlFlow::Break(()),
+                    false => taken,
+                })
+            };
+            let route = Route::new(self.n_samples(), self.samples.sample_bytes(), options.order);
+            let feed = Feed {
+                samples: &self.samples,
+                meter: &self.meter,
+                walk: Walk::new(&route, options.part, options.start),
+                assembly: Assembly::new(self, batch, options.start),
+                n_slots: n_slots as usize,
+                threads: options.threads,
+                batch,
+            };
+            // Nobody is to wait for it, least of all who takes the batches.
+            had = Some(grant.pin());
+            options.start = match (needs.way, &held) {
+                (Way::Held, Some(held)) => feed.held(&held.bytes, take_some)?,
+                (Way::Windows, _) => feed.by_windows(take_some)?,
+                _ => feed.by_samples(take_some)?,
+            };
+            if !less {
+                return Ok(options.start);
+            }
+            if needs.way != Way::Held {
+                let slots = ledger.over().div_ceil(needs.slot.max(1)).max(1);
+                options.prefetch = n_slots.saturating_sub(slots) * needs.slot;
+                self.pressed.lower_prefetch(options.prefetch);
+            }
+        }
+    }
+
+    /// What a feed is granted, and the slots that it makes of it: as many as there is room for. One that takes less than it
+    /// had needs nobody's leave.
+    fn granted(
+        &self,
+        options: &FeedOptions,
+        held: bool,
+        ledger: &Ledger,
+        had: Option<Grant>,
+    ) -> Result<(Grant, Needs, u64)> {
+        let mut grant = had.map_or_else(|| ledger.holder("feed").try_grant(0), Ok)?;
+        let mut needs = self.needs(options, held);
+        let first = |needs: &Needs| needs.fixed.saturating_add(needs.slot);
+        if grant.try_resize(first(&needs)).is_err() {
+            // A whole window may be too much where a batch is not.
+            let least = FeedOptions {
+                prefetch: 0,
+                ..*options
+            };
+            needs = self.needs(&least, held);
+            grant.try_resize(first(&needs))?;
+        }
         let mut n_slots = needs.n_slots.min(1);
         // Deeper as far as there is room.
         while n_slots < needs.n_slots && grant.try_grow(needs.slot).is_ok() {
             n_slots += 1;
         }
-        let route = Route::new(self.n_samples(), self.samples.sample_bytes(), options.order);
-        let feed = Feed {
-            samples: &self.samples,
-            meter: &self.meter,
-            walk: Walk::new(&route, options.part, options.start),
-            assembly: Assembly::new(self, batch, options.start),
-            n_slots: n_slots as usize,
-            threads: options.threads,
-            batch,
-            // Nobody is to wait for it, least of all who takes the batches.
-            grant: grant.pin(),
-        };
-        match needs.way {
-            Way::Held => feed.held(take),
-            Way::Windows => feed.by_windows(take),
-            Way::Samples => feed.by_samples(take),
-        }
+        Ok((grant, needs, n_slots))
     }
 }
 
@@ -193,8 +254,6 @@ struct Feed<'a> {
     n_slots: usize,
     threads: usize,
     batch: usize,
-    #[expect(dead_code, reason = "held for its drop")]
-    grant: Grant,
 }
 
 /// A window on its way.
@@ -216,11 +275,9 @@ struct BatchSlot {
 impl Feed<'_> {
     fn held<E>(
         mut self,
+        bytes: &[u8],
         mut take: impl FnMut(&SampleBatch<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<u64, E> {
-        let Store::Memory { bytes, .. } = &self.samples.store else {
-            return Ok(self.assembly.cursor);
-        };
         let stands = Stands {
             base: Base::One(bytes),
             carried: &[],
@@ -384,7 +441,7 @@ impl<'a> Reading<'a> {
     fn new(samples: &'a Samples) -> Result<Reading<'a>> {
         let reader = match &samples.store {
             Store::Mapped(_) => None,
-            Store::Files | Store::Memory { .. } | Store::Images(_) => Some(samples.reader()?),
+            Store::Files | Store::Memory(_) | Store::Images(_) => Some(samples.reader()?),
         };
         Ok(Reading { samples, reader })
     }
@@ -392,7 +449,7 @@ impl<'a> Reading<'a> {
     fn maps(&self) -> Option<&'a [Mapped]> {
         match &self.samples.store {
             Store::Mapped(maps) => Some(maps),
-            Store::Files | Store::Memory { .. } | Store::Images(_) => None,
+            Store::Files | Store::Memory(_) | Store::Images(_) => None,
         }
     }
 

@@ -9,6 +9,7 @@ use super::element::Element;
 use super::feed::FeedOptions;
 use super::labels::Labelled;
 use super::order::Order;
+use super::pressed::Pressed;
 use super::samples::{Samples, Store};
 use super::source::{ArraySource, Part};
 use crate::images::{BadFiles, Images, PackNeeds, PackedImages, ValueBatch};
@@ -28,6 +29,7 @@ impl ArraySource {
         Ok(ArraySource {
             mark: images.fingerprint,
             meter: Meter::default(),
+            pressed: Pressed::default(),
             samples: Samples {
                 shards: Vec::new(),
                 n_samples: images.n_samples(),

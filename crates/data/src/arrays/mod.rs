@@ -22,6 +22,12 @@
 //!
 //! **The samples are the rows of a table.** [`RowSamples`] encodes them once, each with its label, into packs.
 //!
+//! **Half the precision will do.** [`ArraySource::narrow`] makes halves of floats wherever samples are held or unpacked, and on
+//! their way from files, so that the numbers do not depend on which of it happens.
+//!
+//! **Memory is taken away on the way.** [`ArraySource::let_go`] drops samples that are held, and a feed that finds its ledger
+//! lowered reads ahead less. The batches stay the same.
+//!
 //! **There is a test part beside**, such as `x_test` and `y_test` or the `t10k` files of MNIST:
 //! [`ArraySource::open_test`] opens it with the same labels.
 
@@ -30,6 +36,7 @@ pub(crate) mod batch;
 mod element;
 mod feed;
 mod find;
+mod half;
 mod header;
 mod idx;
 mod images;
@@ -39,6 +46,7 @@ pub(crate) mod names;
 mod npy;
 pub(crate) mod order;
 mod permutation;
+mod pressed;
 mod problem;
 mod ring;
 mod rows;

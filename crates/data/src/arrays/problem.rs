@@ -118,6 +118,8 @@ pub enum ArrayProblem {
     Packed { path: PathBuf, bytes: u64, allowed: u64 },
     #[error("{}: is compressed and was not unpacked", path.display())]
     NotUnpacked { path: PathBuf },
+    #[error("{}: sample {sample} holds {value}, and half precision goes up to ±65504", path.display())]
+    BeyondHalf { path: PathBuf, sample: u64, value: f64 },
     #[error("{}: cannot be written, for what is unpacked there", path.display())]
     Unwritable {
         path: PathBuf,
@@ -185,6 +187,7 @@ impl ArrayProblem {
                 format_bytes(*bytes)
             ),
             ArrayProblem::NotUnpacked { .. } => "this is a fault of the program: please report it".into(),
+            ArrayProblem::BeyondHalf { .. } => "bring the samples to a smaller scale, or leave out --keep f16".into(),
             ArrayProblem::Unwritable { .. } => {
                 "make room on the disk, or name another folder with --home".into()
             }

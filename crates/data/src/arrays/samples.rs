@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use tidegate_memory::Grant;
 
 use super::element::{Element, swap_bytes};
+use super::half::write_halves;
 use super::header::{Header, Holds};
 use super::problem::{ArrayProblem, shown};
 use crate::images::Images;
@@ -21,6 +23,8 @@ const OPEN_FILES: usize = 128;
 
 /// Read at once: as long as a request is under way, what it reads is in the page cache.
 pub(crate) const PIECE: usize = 1 << 20;
+/// Read at once where it becomes halves on the way.
+const NARROWED: usize = 32 << 10;
 /// Maps are dropped by whole pages.
 const PAGE: u64 = 4 << 10;
 /// What the disk is asked for at once: of one request, the kernel serves no more than a device takes.
@@ -58,16 +62,49 @@ pub(crate) struct Shard {
 /// Where samples are taken from.
 pub(crate) enum Store {
     Files,
-    /// All of them, in the order of bytes of the machine.
-    Memory {
-        bytes: Vec<u8>,
-        #[expect(dead_code, reason = "held for its drop")]
-        grant: Grant,
-    },
+    /// All of them, unless they were let go: then they are read from their files again.
+    Memory(Held),
     /// Every shard.
     Mapped(Vec<Mapped>),
     /// Pictures, from wherever they are kept.
     Images(Box<Images>),
+}
+
+/// Samples in memory that can be let go while others look at them.
+pub(crate) struct Held {
+    now: RwLock<Option<Arc<HeldSamples>>>,
+    /// The same, as long as anybody looks at them.
+    last: Weak<HeldSamples>,
+}
+
+/// All samples, in the order of bytes of the machine.
+pub(crate) struct HeldSamples {
+    pub bytes: Vec<u8>,
+    pub grant: Grant,
+}
+
+impl Held {
+    pub(crate) fn new(samples: HeldSamples) -> Held {
+        let samples = Arc::new(samples);
+        Held {
+            last: Arc::downgrade(&samples),
+            now: RwLock::new(Some(samples)),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<Arc<HeldSamples>> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What they take, also when they were let go and are not gone yet.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.last.upgrade().map_or(0, |samples| samples.grant.bytes())
+    }
+
+    /// They are gone once nobody looks at them any more.
+    pub(crate) fn let_go(&self) {
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// A file, mapped.
@@ -213,6 +250,24 @@ impl Shard {
         }
     }
 
+    /// What its file holds, where that is not what samples are made of: it becomes halves when it is read.
+    pub(crate) fn narrowed(&self, element: Element) -> Option<Element> {
+        match self.header.holds {
+            Holds::Number(holds) if self.unpacked.is_none() && holds != element => Some(holds),
+            _ => None,
+        }
+    }
+
+    /// A number that half precision does not have, by its place among those of the shard.
+    pub(crate) fn beyond_half(&self, place: u64, value: f64) -> ArrayProblem {
+        let len = self.header.n_values().unwrap_or(0) / self.n_samples.max(1);
+        ArrayProblem::BeyondHalf {
+            path: self.input.path().into(),
+            sample: self.first + place / len.max(1),
+            value,
+        }
+    }
+
     /// Whether values are to be turned around once read.
     pub(crate) fn is_turned(&self) -> bool {
         self.unpacked.is_none() && self.header.big_endian && self.header.holds.bytes() > 1
@@ -245,6 +300,11 @@ impl Reader<'_> {
                     &opened
                 }
             };
+            if let Some(holds) = shard.narrowed(self.samples.element) {
+                read_halves(shard, holds, places, here * self.samples.sample_len() as u64, now)?;
+                (first, into, at) = (first + n, later, at + 1);
+                continue;
+            }
             let mut from = data_at + here * sample_bytes;
             for piece in now.chunks_mut(PIECE) {
                 if !places.fill_at(piece, from)? {
@@ -261,6 +321,35 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// Reads the values of a shard from one of them on, and makes halves of them.
+fn read_halves(
+    shard: &Shard,
+    holds: Element,
+    places: &Places,
+    mut first: u64,
+    into: &mut [u8],
+) -> Result<()> {
+    let (input, data_at) = shard.plain();
+    // On the stack, of which a thread that reads has enough.
+    let mut piece = [0; NARROWED];
+    for into in into.chunks_mut(NARROWED / holds.bytes() * Element::F16.bytes()) {
+        let n = into.len() / Element::F16.bytes();
+        let piece = &mut piece[..n * holds.bytes()];
+        if !places.fill_at(piece, data_at + first * holds.bytes() as u64)? {
+            return Err(Error::Changed {
+                path: input.path().into(),
+            });
+        }
+        if shard.is_turned() {
+            swap_bytes(piece, holds.bytes());
+        }
+        write_halves(holds, piece, into)
+            .map_err(|(place, value)| shard.beyond_half(first + place as u64, value))?;
+        first += n as u64;
+    }
+    Ok(())
 }
 
 impl Mapped {

@@ -1,6 +1,7 @@
 //! Arrays as a source of samples: opened far enough to know what they hold, then read in any order.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Ledger};
@@ -9,10 +10,12 @@ use twox_hash::XxHash3_64;
 use super::answers::Answers;
 use super::element::Element;
 use super::find::{Finding, Found, LabelsAt, Set};
+use super::half::narrows;
 use super::header::{Header, Holds};
 use super::labels::{LabelOptions, Labelled, Labels, Values};
+use super::pressed::Pressed;
 use super::problem::ArrayProblem;
-use super::samples::{Mapped, SHARD_BYTES, Samples, Shard, Store};
+use super::samples::{Held, HeldSamples, Mapped, SHARD_BYTES, Samples, Shard, Store};
 use super::sums::Sums;
 use super::unpack::{UNPACK_BYTES, into_file, into_memory, use_shared};
 use crate::meter::Meter;
@@ -75,6 +78,7 @@ pub struct ArraySource {
     /// A number that changes with samples of which only some are looked at for a fingerprint.
     pub(super) mark: u64,
     pub(crate) meter: Meter,
+    pub(crate) pressed: Pressed,
 }
 
 /// What decompressing takes; zstd may take more for its window.
@@ -165,6 +169,7 @@ impl ArraySource {
             path: path.into(),
             mark: 0,
             meter: Meter::default(),
+            pressed: Pressed::default(),
         })
     }
 
@@ -220,6 +225,7 @@ impl ArraySource {
             path,
             mark: u64::from(pack.file.manifest.index_checksum),
             meter: Meter::default(),
+            pressed: Pressed::default(),
         })
     }
 
@@ -257,7 +263,20 @@ impl ArraySource {
             path: path.into(),
             mark: 0,
             meter: Meter::default(),
+            pressed: Pressed::default(),
         })
+    }
+
+    /// Makes halves of samples that are floats, wherever they are held or unpacked and on their way from files: two bytes for
+    /// each number. Whether there is anything to gain by it. To be asked before anything is kept or fed.
+    pub fn narrow(&mut self) -> bool {
+        let gains = narrows(self.samples.element)
+            && self.samples.labels == 0
+            && matches!(self.samples.store, Store::Files);
+        if gains {
+            self.samples.element = Element::F16;
+        }
+        gains
     }
 
     /// Where the time of feeds went so far.
@@ -363,7 +382,15 @@ impl ArraySource {
 
     /// Whether all samples are held in memory.
     pub fn is_in_memory(&self) -> bool {
-        matches!(self.samples.store, Store::Memory { .. })
+        self.held().is_some()
+    }
+
+    /// The samples that are held in memory, for as long as what this returns lives.
+    pub(super) fn held(&self) -> Option<Arc<HeldSamples>> {
+        match &self.samples.store {
+            Store::Memory(held) => held.get(),
+            _ => None,
+        }
     }
 
     /// Whether samples are brought by threads even where they are in memory, for they are changed on their way.
@@ -441,12 +468,13 @@ impl ArraySource {
             let mut all = vec![0; bytes as usize];
             let mut rest = all.as_mut_slice();
             for shard in &self.samples.shards {
-                let (now, later) = rest.split_at_mut(shard.header.data_bytes() as usize);
-                into_memory(shard, &holder, now)?;
+                let bytes = shard.n_samples * self.samples.sample_bytes();
+                let (now, later) = rest.split_at_mut(bytes as usize);
+                into_memory(shard, self.samples.element, &holder, now)?;
                 rest = later;
             }
             let grant = grant.pin();
-            self.samples.store = Store::Memory { bytes: all, grant };
+            self.samples.store = Store::Memory(Held::new(HeldSamples { bytes: all, grant }));
             return Ok(Kept::Memory);
         }
         let mut kept = Kept::Files;
@@ -460,7 +488,7 @@ impl ArraySource {
                     }
                     .into());
                 };
-                shard.unpacked = Some(into_file(shard, folder, &holder)?);
+                shard.unpacked = Some(into_file(shard, self.samples.element, folder, &holder)?);
                 shard.in_use = shard
                     .unpacked
                     .as_ref()
@@ -471,7 +499,12 @@ impl ArraySource {
             }
         }
         let shards = &self.samples.shards;
-        if keep.map && shards.len() <= MOST_MAPPED && !shards.iter().any(Shard::is_turned) {
+        let as_they_are = |shard: &Shard| shard.narrowed(self.samples.element).is_none();
+        if keep.map
+            && shards.iter().all(as_they_are)
+            && shards.len() <= MOST_MAPPED
+            && !shards.iter().any(Shard::is_turned)
+        {
             let maps = shards.iter().map(Mapped::new).collect::<Result<_>>()?;
             self.samples.store = Store::Mapped(maps);
             kept = Kept::Mapped;

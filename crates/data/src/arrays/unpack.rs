@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_memory::Holder;
 use twox_hash::XxHash3_64;
 
-use super::element::swap_bytes;
+use super::element::{Element, swap_bytes};
+use super::half::{narrow_in_place, write_halves};
 use super::problem::ArrayProblem;
 use super::samples::{PIECE, Shard};
 use crate::input::Text;
@@ -24,13 +25,15 @@ pub(crate) const UNPACK_BYTES: u64 = PIECE as u64 + WRITE_BEHIND_BYTES;
 /// Says what stands behind the values; to be changed with the format.
 const MARK: &[u8; 8] = b"tgarray1";
 const TRAILER: usize = 32;
+/// Read at once on the way into memory as halves.
+const NARROWED: usize = 32 << 10;
 
 /// Takes the values of a shard in pieces, in the order of bytes of the machine.
 fn each_piece(
     shard: &Shard,
     holder: &Holder,
     piece: &mut [u8],
-    mut take: impl FnMut(&[u8]) -> Result<()>,
+    mut take: impl FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
     let mut text = shard.input.text(holder)?;
     text.skip(shard.header.data_at)?;
@@ -46,14 +49,26 @@ fn each_piece(
         if shard.header.big_endian {
             swap_bytes(&mut piece[..step], shard.header.holds.bytes());
         }
-        take(&piece[..step])?;
+        take(&mut piece[..step])?;
         left -= step as u64;
     }
     finish(shard, &mut text)
 }
 
-/// The values of a shard in memory.
-pub(crate) fn into_memory(shard: &Shard, holder: &Holder, into: &mut [u8]) -> Result<()> {
+/// The values of a shard in memory, as they are or as halves.
+pub(crate) fn into_memory(shard: &Shard, element: Element, holder: &Holder, into: &mut [u8]) -> Result<()> {
+    if let Some(holds) = shard.narrowed(element) {
+        let (mut piece, mut first, mut rest) = ([0; NARROWED], 0, into);
+        return each_piece(shard, holder, &mut piece, |bytes| {
+            let n = bytes.len() / holds.bytes();
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(n * element.bytes());
+            rest = later;
+            write_halves(holds, bytes, now)
+                .map_err(|(place, value)| shard.beyond_half(first + place as u64, value))?;
+            first += n as u64;
+            Ok(())
+        });
+    }
     let mut text = shard.input.text(holder)?;
     text.skip(shard.header.data_at)?;
     let mut found = shard.header.data_at;
@@ -77,14 +92,20 @@ fn finish(shard: &Shard, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// The values of a shard in a file of this folder: the one that is there already, or a new one.
-pub(crate) fn into_file(shard: &Shard, folder: &Path, holder: &Holder) -> Result<Input> {
+/// The values of a shard, as they are or as halves, in a file of this folder: the one that is there already, or a new one.
+pub(crate) fn into_file(shard: &Shard, element: Element, folder: &Path, holder: &Holder) -> Result<Input> {
     let _granted = holder.try_grant(UNPACK_BYTES)?;
     let mut piece = vec![0; PIECE];
-    let key = key(shard)?;
+    let narrowed = shard.narrowed(element);
+    let key = key(shard, narrowed.is_some())?;
     let path = folder.join(format!("{key:016x}{ARRAY}"));
-    let bytes = shard.header.data_bytes();
-    if is_whole(&path, key, bytes, &mut piece) {
+    let bytes = match narrowed {
+        Some(holds) => shard.header.data_bytes() / holds.bytes() as u64 * element.bytes() as u64,
+        None => shard.header.data_bytes(),
+    };
+    // Its checksum goes from piece to piece, as they are written.
+    let at_once = narrowed.map_or(PIECE, |holds| PIECE / holds.bytes() * element.bytes());
+    if is_whole(&path, key, bytes, &mut piece[..at_once]) {
         return Input::open(&path);
     }
     let failed = |source: io::Error| ArrayProblem::Unwritable {
@@ -102,10 +123,19 @@ pub(crate) fn into_file(shard: &Shard, folder: &Path, holder: &Holder) -> Result
     // Tells those who sweep that it is being written.
     let _ = file.try_lock();
     let mut writer = WriteBehind::new(file);
-    let mut hash = key;
+    let (mut hash, mut first) = (key, 0);
     each_piece(shard, holder, &mut piece, |bytes| {
-        hash = XxHash3_64::oneshot_with_seed(hash, bytes);
-        Ok(writer.write(bytes).map_err(failed)?)
+        let n = match narrowed {
+            Some(holds) => {
+                let n = narrow_in_place(holds, bytes)
+                    .map_err(|(place, value)| shard.beyond_half(first + place as u64, value))?;
+                first += (n / element.bytes()) as u64;
+                n
+            }
+            None => bytes.len(),
+        };
+        hash = XxHash3_64::oneshot_with_seed(hash, &bytes[..n]);
+        Ok(writer.write(&bytes[..n]).map_err(failed)?)
     })?;
     writer.write(&trailer(key, bytes, hash)).map_err(failed)?;
     writer.sync().map_err(failed)?;
@@ -124,7 +154,7 @@ pub(crate) fn use_shared(path: &Path) -> Option<File> {
 }
 
 /// A number made of everything that the values depend on.
-fn key(shard: &Shard) -> Result<u64> {
+fn key(shard: &Shard, narrowed: bool) -> Result<u64> {
     let checksum = shard.input.checksum().unwrap_or_default();
     let all = [
         shard.input.fingerprint()?.to_le_bytes(),
@@ -133,8 +163,10 @@ fn key(shard: &Shard) -> Result<u64> {
         shard.header.data_bytes().to_le_bytes(),
         (2 * shard.header.holds.bytes() as u64 + u64::from(shard.header.big_endian)).to_le_bytes(),
     ];
+    let halves = narrowed.then(|| *b"inhalves");
     Ok(all
         .iter()
+        .chain(&halves)
         .fold(0, |seed, number| XxHash3_64::oneshot_with_seed(seed, number)))
 }
 

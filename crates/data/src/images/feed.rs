@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use tidegate_memory::Ledger;
+use tidegate_memory::{Grant, Ledger};
 
 use super::augment::{BatchKey, SampleKey, Sampler};
 use super::balance::Balance;
@@ -34,6 +34,14 @@ pub(crate) struct FeedNeeds {
     /// Room for pictures that are larger than usual.
     pub large: u64,
     pub bytes: u64,
+}
+
+/// What a feed is asked to make: batches of so many samples, what is kept of each, and bytes of a value.
+#[derive(Clone, Copy)]
+struct Asked {
+    batch: usize,
+    per_sample: u64,
+    value: u64,
 }
 
 /// A batch of images as numbers, made ready by the threads that bring them.
@@ -166,6 +174,10 @@ impl Images {
         mut take: impl FnMut(&SampleBatch<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<u64, E> {
         let mut assembly = Assembly::new(source, batch, options.start);
+        let mut options = FeedOptions {
+            prefetch: source.pressed.prefetch(options.prefetch),
+            ..*options
+        };
         let per_sample = Assembly::bytes_per_sample(source);
         let sample_bytes = self.sample_bytes();
         let mixing = |first: u64, n: usize| match options.order {
@@ -175,14 +187,27 @@ impl Images {
             }
             Order::InPlace => None,
         };
-        self.fill(
-            options,
-            batch,
-            per_sample,
-            1.0,
-            source,
-            ledger,
-            |filled: Filled<'_, u8>| {
+        let mut had = None;
+        // Once, unless it is to read ahead less from some batch on.
+        loop {
+            options.start = assembly.cursor;
+            let mut less = false;
+            // Room for large pictures stays: without it they would be left out.
+            let large = self.large_bytes(options.prefetch);
+            let asked = Asked {
+                batch,
+                per_sample,
+                value: 1,
+            };
+            let (grant, needs) = self.granted(&options, asked, ledger, had)?;
+            had = Some(grant);
+            let least = FeedOptions {
+                prefetch: large,
+                ..options
+            };
+            let spare = needs.bytes.saturating_sub(self.needs_of(&least, asked).bytes);
+            let _spare = source.pressed.spare(spare);
+            let take = |filled: Filled<'_, u8>| {
                 for (i, (sample, present)) in filled.samples.iter().zip(filled.present).enumerate() {
                     match present {
                         true => {
@@ -197,12 +222,23 @@ impl Images {
                     base: Base::One(filled.values),
                     carried: &[],
                 };
-                let taken = take(&assembly.batch(stands));
+                let taken = take(&assembly.batch(stands))?;
                 assembly.clear();
-                taken
-            },
-        )?;
-        Ok(assembly.cursor)
+                less = taken.is_continue() && spare > 0 && ledger.over() > 0;
+                Ok::<_, E>(match less {
+                    true => ControlFlow::Break(()),
+                    false => taken,
+                })
+            };
+            self.fill(&options, batch, 1.0, source, needs, take)?;
+            if !less {
+                return Ok(assembly.cursor);
+            }
+            let slot = Extent::slot_bytes(batch as u64, sample_bytes as u64, 1);
+            let in_use = options.prefetch.min(large + spare);
+            options.prefetch = in_use.saturating_sub(ledger.over().max(slot)).max(large);
+            source.pressed.lower_prefetch(options.prefetch);
+        }
     }
 
     /// Hands out the samples of a part in order, as numbers: bytes times a factor. Nothing is mixed.
@@ -215,13 +251,18 @@ impl Images {
         ledger: &Ledger,
         mut take: impl FnMut(&ValueBatch<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
+        let asked = Asked {
+            batch,
+            per_sample: 0,
+            value: size_of::<f32>() as u64,
+        };
+        let (_granted, needs) = self.granted(options, asked, ledger, None)?;
         self.fill(
             options,
             batch,
-            0,
             factor,
             source,
-            ledger,
+            needs,
             |filled: Filled<'_, f32>| {
                 take(&ValueBatch {
                     samples: filled.samples,
@@ -259,35 +300,40 @@ impl Images {
         }
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is another subject, and both callers are above"
-    )]
+    fn needs_of(&self, options: &FeedOptions, asked: Asked) -> FeedNeeds {
+        self.feed_needs(options, asked.batch as u64, asked.per_sample, asked.value)
+    }
+
+    /// What a feed is granted: as much as was asked for, or the least. One that takes less than it had needs nobody's leave.
+    fn granted(
+        &self,
+        options: &FeedOptions,
+        asked: Asked,
+        ledger: &Ledger,
+        had: Option<Grant>,
+    ) -> Result<(Grant, FeedNeeds)> {
+        let mut grant = had.map_or_else(|| ledger.holder("feed").try_grant(0), Ok)?;
+        let mut needs = self.needs_of(options, asked);
+        if grant.try_resize(needs.bytes).is_err() {
+            let least = FeedOptions {
+                prefetch: 0,
+                ..*options
+            };
+            needs = self.needs_of(&least, asked);
+            grant.try_resize(needs.bytes)?;
+        }
+        Ok((grant.pin(), needs))
+    }
+
     fn fill<T: Value, E: From<Error>>(
         &self,
         options: &FeedOptions,
         batch: usize,
-        per_sample: u64,
         factor: f32,
         source: &ArraySource,
-        ledger: &Ledger,
+        needs: FeedNeeds,
         mut take: impl FnMut(Filled<'_, T>) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let needs = |prefetch: u64| {
-            let options = FeedOptions { prefetch, ..*options };
-            self.feed_needs(&options, batch as u64, per_sample, size_of::<T>() as u64)
-        };
-        let holder = ledger.holder("feed");
-        // With as much as was asked for, or with the least.
-        let mut needs_now = needs(options.prefetch);
-        let grant = match holder.try_grant(needs_now.bytes) {
-            Ok(grant) => grant,
-            Err(_) => {
-                needs_now = needs(0);
-                holder.try_grant(needs_now.bytes).map_err(Error::from)?
-            }
-        };
-        let _granted = grant.pin();
         let route = Route::new(self.n_samples(), self.sample_bytes() as u64, options.order);
         let mut walk = match (self.balanced, options.order) {
             (true, Order::Shuffled { seed, epoch }) => {
@@ -295,9 +341,9 @@ impl Images {
             }
             _ => Next::Once(Walk::new(&route, options.part, options.start)),
         };
-        let room = Room::new(self.needs.usual, needs_now.large);
+        let room = Room::new(self.needs.usual, needs.large);
         let extent = Extent {
-            slots: needs_now.slots as usize,
+            slots: needs.slots as usize,
             batch,
             cell: self.sample_bytes(),
         };
@@ -334,7 +380,7 @@ impl Images {
                 take(filled)
             },
         };
-        cells::run(extent, needs_now.threads as usize, &self.meter, steps)
+        cells::run(extent, needs.threads as usize, &self.meter, steps)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 use tidegate_memory::{Grant, Ledger};
@@ -44,7 +44,7 @@ pub(crate) struct Images {
     pub fingerprint: u64,
     pub needs: Needs,
     /// Where the first samples are held, and all of them are packed.
-    pub held: Option<Held>,
+    held: RwLock<Held>,
     pub pack: Option<SamplesPack<u8>>,
     /// What is reckoned with a pack that is still to be built.
     pub foreseen: bool,
@@ -55,12 +55,21 @@ pub(crate) struct Images {
     bad: Mutex<Bad>,
 }
 
-/// The first samples, in memory.
-pub(crate) struct Held {
-    pub bytes: Vec<u8>,
-    #[expect(dead_code, reason = "held for its drop")]
-    pub grant: Grant,
+/// The first samples, in memory: block by block, so that some can go while others stay.
+#[derive(Default)]
+struct Held {
+    blocks: Vec<Block>,
+    n_samples: u64,
 }
+
+struct Block {
+    /// As many whole samples as there is room for.
+    bytes: Vec<u8>,
+    grant: Grant,
+}
+
+/// Blocks of samples in memory have about so many bytes: enough to go back to the system when they are dropped.
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// Files that turned out to be no images once they were decoded.
 #[derive(Default)]
@@ -93,7 +102,7 @@ impl Images {
             balanced: false,
             fingerprint,
             needs: needs.with_some_more(),
-            held: None,
+            held: RwLock::default(),
             pack: None,
             foreseen: false,
             heaviest: Vec::new(),
@@ -119,8 +128,32 @@ impl Images {
 
     /// Samples that are in memory.
     fn n_held(&self) -> u64 {
-        let bytes = self.held.as_ref().map_or(0, |held| held.bytes.len());
-        (bytes / self.row_bytes()) as u64
+        self.held.read().unwrap_or_else(PoisonError::into_inner).n_samples
+    }
+
+    /// Samples of a full block.
+    fn block_rows(&self) -> usize {
+        (BLOCK_BYTES / self.row_bytes()).max(1)
+    }
+
+    /// What samples in memory take. They can all go: the pack has them.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        held.blocks.iter().map(|block| block.grant.bytes()).sum()
+    }
+
+    /// Lets go of samples in memory, the last first, until so many bytes are free or none is left. From then on they are
+    /// read from the pack.
+    pub(crate) fn let_go(&self, bytes: u64) -> u64 {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut freed = 0;
+        while freed < bytes
+            && let Some(block) = held.blocks.pop()
+        {
+            freed += block.grant.bytes();
+            held.n_samples -= (block.bytes.len() / self.row_bytes()) as u64;
+        }
+        freed
     }
 
     /// Whether some samples have to be decoded whenever they are met.
@@ -151,11 +184,8 @@ impl Images {
         pictures: Option<&mut Pictures>,
         row: &'a mut [u8],
     ) -> Result<Option<&'a [u8]>> {
-        if sample < self.n_held()
-            && let Some(held) = &self.held
-        {
-            let at = sample as usize * self.row_bytes();
-            return Ok(present(&held.bytes[at..at + self.row_bytes()]));
+        if self.fetch_held(sample, row) {
+            return Ok(present(row));
         }
         if let Some(pack) = &self.pack {
             self.meter.time(Stage::Read, || pack.read(sample, row))?;
@@ -177,6 +207,25 @@ impl Images {
                 self.set_aside(sample, path, &fault)?;
                 Ok(None)
             }
+        }
+    }
+
+    /// Copies a sample that is in memory: where it stands it may go at any time.
+    fn fetch_held(&self, sample: u64, row: &mut [u8]) -> bool {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        let (block, at) = (
+            sample as usize / self.block_rows(),
+            sample as usize % self.block_rows(),
+        );
+        let Some(block) = held.blocks.get(block) else {
+            return false;
+        };
+        match block.bytes.chunks_exact(self.row_bytes()).nth(at) {
+            Some(stored) => {
+                row.copy_from_slice(stored);
+                true
+            }
+            None => false,
         }
     }
 
@@ -246,14 +295,19 @@ impl Images {
         let Ok(grant) = ledger.holder("samples").try_grant(n * row as u64) else {
             return Ok(0);
         };
-        let mut bytes = vec![0; n as usize * row];
-        for (sample, into) in bytes.chunks_exact_mut(row).enumerate() {
-            pack.read(sample as u64, into)?;
+        let mut grant = grant.pin();
+        let mut held = Held::default();
+        while held.n_samples < n {
+            let rows = (self.block_rows() as u64).min(n - held.n_samples);
+            let mut bytes = vec![0; rows as usize * row];
+            for (sample, into) in (held.n_samples..).zip(bytes.chunks_exact_mut(row)) {
+                pack.read(sample, into)?;
+            }
+            let grant = grant.split(bytes.len() as u64);
+            held.n_samples += rows;
+            held.blocks.push(Block { bytes, grant });
         }
-        self.held = Some(Held {
-            bytes,
-            grant: grant.pin(),
-        });
+        self.held = RwLock::new(held);
         Ok(n)
     }
 }

@@ -8,7 +8,9 @@ mod finding;
 mod formats;
 #[path = "../support/group.rs"]
 mod group;
+mod halves;
 mod help;
 mod keeping;
 mod labels;
 mod memory;
+mod pressed;

@@ -15,6 +15,7 @@ mod help;
 mod many;
 mod memory;
 mod packs;
+mod pressed;
 mod sizes;
 #[path = "../support/small_disk.rs"]
 mod small_disk;

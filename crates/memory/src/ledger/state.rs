@@ -53,11 +53,12 @@ struct Waiter {
     answer: Option<Result<(), Refused>>,
 }
 
-/// What waiters can count on: bytes of the whole budget, and of the part that ordinary holders may use.
+/// What waiters can count on: bytes of the whole budget, and of the part that ordinary holders may use. Less than nothing
+/// where the budget was lowered below what is held: so much has to come back before anybody gets any.
 #[derive(Debug, Clone, Copy)]
 struct Room {
-    all: u64,
-    ordinary: u64,
+    all: i128,
+    ordinary: i128,
 }
 
 impl State {
@@ -112,9 +113,22 @@ impl State {
 
     fn room(&self) -> Room {
         Room {
-            all: self.budget - self.used(),
-            ordinary: self.ceiling(false) - self.ordinary,
+            all: i128::from(self.budget) - i128::from(self.used()),
+            ordinary: i128::from(self.ceiling(false)) - i128::from(self.ordinary),
         }
+    }
+
+    /// What is granted beyond a budget that was lowered.
+    pub(super) fn over(&self) -> u64 {
+        let all = self.used().saturating_sub(self.budget);
+        all.max(self.ordinary.saturating_sub(self.ceiling(false)))
+    }
+
+    /// From now on nothing is granted above this. Whoever can never be served any more is refused by the next
+    /// [`settle`](Self::settle).
+    pub(super) fn lower(&mut self, budget: u64) {
+        self.budget = self.budget.min(budget);
+        self.reserve = self.reserve.min(self.budget);
     }
 
     fn ceiling(&self, privileged: bool) -> u64 {
@@ -429,24 +443,25 @@ impl State {
 
 impl Room {
     fn of(&self, privileged: bool) -> u64 {
-        if privileged {
+        let room = if privileged {
             self.all
         } else {
             self.all.min(self.ordinary)
-        }
+        };
+        u64::try_from(room.max(0)).unwrap_or(u64::MAX)
     }
 
     fn add(&mut self, bytes: u64, privileged: bool) {
-        self.all = self.all.saturating_add(bytes);
+        self.all += i128::from(bytes);
         if !privileged {
-            self.ordinary = self.ordinary.saturating_add(bytes);
+            self.ordinary += i128::from(bytes);
         }
     }
 
     fn take(&mut self, bytes: u64, privileged: bool) {
-        self.all = self.all.saturating_sub(bytes);
+        self.all -= i128::from(bytes);
         if !privileged {
-            self.ordinary = self.ordinary.saturating_sub(bytes);
+            self.ordinary -= i128::from(bytes);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tidegate::{
-    Auto, ClassWeights, Error, Growth, Job, ModelKind, Result, ScheduleChoice, Trained, Worded, train,
+    Auto, ClassWeights, Error, Growth, Job, KeepAs, ModelKind, Result, ScheduleChoice, Trained, Worded, train,
 };
 use tidegate_data::target::Task;
 use tidegate_data::{Bottleneck, Source};
@@ -202,6 +202,14 @@ struct RowArguments {
     /// Map plain arrays instead of reading them
     #[arg(long)]
     map: bool,
+    /// Keep arrays of floats in half precision, in memory and where they are unpacked: half the bytes
+    #[arg(long, value_enum, value_name = "PRECISION", conflicts_with = "map")]
+    keep: Option<KeepChoice>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KeepChoice {
+    F16,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -299,6 +307,7 @@ impl TrainArguments {
         job.data.validation = rows.validation.clone().or(job.data.validation);
         job.data.samples = rows.samples.clone().or(job.data.samples);
         job.data.map |= rows.map;
+        set(&mut job.data.keep, rows.keep.map(|KeepChoice::F16| KeepAs::F16));
         set(&mut job.train.epochs, self.epochs);
         set(&mut job.train.seed, self.seed);
         job.train.threads = self.threads.or(job.train.threads);

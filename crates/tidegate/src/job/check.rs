@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_data::arrays::are_arrays;
 
-use super::{ImagesPart, Job, ModelKind, TrainPart, check_path, is_url};
+use super::{ImagesPart, Job, KeepAs, ModelKind, TrainPart, check_path, is_url};
 use crate::{Error, Result};
 
 mod network;
@@ -200,7 +200,11 @@ impl Job {
         if data.target.is_empty() {
             return usage("which column is to be predicted?", "say --target COLUMN");
         }
-        let of_arrays = [("--samples", data.samples.is_some()), ("--map", data.map)];
+        let of_arrays = [
+            ("--samples", data.samples.is_some()),
+            ("--map", data.map),
+            ("--keep", data.keep != KeepAs::AsTheyAre),
+        ];
         if let Some((option, _)) = of_arrays.iter().find(|(_, given)| *given) {
             return usage(
                 format!("{option} is for arrays, and the data are a table"),
@@ -247,6 +251,7 @@ impl Job {
             ("--ignore", !data.ignore.is_empty()),
             ("--samples", data.samples.is_some()),
             ("--map", data.map),
+            ("--keep", data.keep != KeepAs::AsTheyAre),
             ("[features]", !self.features.is_empty()),
             ("--folds", self.train.folds.is_some()),
         ];
@@ -283,6 +288,12 @@ impl Job {
             return usage(
                 format!("{}: arrays are named one at a time", data.name()),
                 "put them into one folder and name that",
+            );
+        }
+        if data.map && data.keep == KeepAs::F16 {
+            return usage(
+                "--map and --keep f16 do not go together: what is mapped stays as it is",
+                "leave one of them out",
             );
         }
         let of_tables = [

@@ -34,6 +34,9 @@ pub struct DataPart {
     /// Whether plain arrays are mapped instead of read.
     #[serde(default, skip_serializing_if = "is_false")]
     pub map: bool,
+    /// What samples that are floats are kept as, in memory and on disk.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep: KeepAs,
     /// `,`, `;`, `|` or `tab`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
@@ -71,6 +74,7 @@ impl DataPart {
             validation: None,
             samples: None,
             map: false,
+            keep: KeepAs::default(),
             delimiter: None,
             quote: None,
             header: None,
@@ -92,6 +96,17 @@ impl DataPart {
             [first, others @ ..] => format!("{} and {} more", first.display(), others.len()),
         }
     }
+}
+
+/// What samples that are floats are kept as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeepAs {
+    #[default]
+    #[serde(rename = "as they are")]
+    AsTheyAre,
+    /// Half precision: two bytes for each number.
+    #[serde(rename = "f16")]
+    F16,
 }
 
 /// One path is written as a text, several as a list.
@@ -295,6 +310,10 @@ impl TrainPart {
 
 pub(super) fn default_holdout() -> f64 {
     0.1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn is_false(value: &bool) -> bool {

@@ -19,7 +19,7 @@ use super::predict::end;
 use super::relay::{About, Passing};
 use super::train::{Places, Trained, hold, keep};
 use super::{FLOOR, Speaker, default_threads, runtime_bytes};
-use crate::{Error, Job, ModelKind, PredictJob, Predicted, Result};
+use crate::{Error, Job, KeepAs, ModelKind, PredictJob, Predicted, Result};
 
 /// Samples of a batch.
 const USUAL_BATCH: usize = 64;
@@ -34,7 +34,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
     let runtime = runtime_bytes(budget);
     let _program = hold(&ledger, RUNTIME, runtime)?;
     let path = &job.data.paths[0];
-    let source = ArraySource::open(path, &array_options(job), &ledger)?;
+    let mut source = ArraySource::open(path, &array_options(job), &ledger)?;
     let Some(labels) = source.labels().cloned() else {
         return Err(Error::Usage {
             what: format!("{}: there are no labels to learn", path.display()),
@@ -47,7 +47,10 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
             hint: "judge a network over arrays by --holdout or --validation".into(),
         });
     }
-    let (validation, holdout) = validation(speaker, job, &source, &labels, &ledger)?;
+    let (mut validation, holdout) = validation(speaker, job, &source, &labels, &ledger)?;
+    if job.data.keep == KeepAs::F16 {
+        narrow(speaker, &mut source, validation.as_mut());
+    }
     let (layers, name) = layers(job, &source)?;
     let part = if holdout.is_none() {
         Part::All
@@ -87,6 +90,21 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
         return Ok(());
     };
     keep(speaker, places, &Trained::Network(Box::new(model), name), &report)
+}
+
+/// Keeps samples as halves, or says that there is nothing to gain by it.
+fn narrow(speaker: &Speaker, source: &mut ArraySource, validation: Option<&mut ArraySource>) {
+    if let Some(validation) = validation {
+        validation.narrow();
+    }
+    let element = source.element();
+    if !source.narrow() {
+        let text = format!(
+            "samples are {} and take no less room as f16: they are kept as they are",
+            element.name()
+        );
+        speaker.say(Event::Notice { text });
+    }
 }
 
 fn array_options(job: &Job) -> ArrayOptions {

@@ -10,6 +10,7 @@ use tidegate_train::{Checkpoint, Error as TrainError, Event as Told, RUNTIME, Re
 use tidegate_watch::{Alternative, Change, Event, Plan, Times};
 
 use super::images::tell_of_bad;
+use super::pressure::{Shrinking, watched};
 use super::relay::{About, Relay};
 use super::train::{CHECKPOINT_EVERY, Places, end_dry, hold};
 use super::{FLOOR, Speaker, device};
@@ -142,6 +143,14 @@ impl Training<'_> {
             end_dry(speaker);
             return Ok(None);
         }
+        let least = network::least_bytes(
+            &planned,
+            &Samples {
+                training: &source,
+                validation: validation.as_ref(),
+            },
+            &options,
+        );
         let kept = source.keep(&planned.keep, ledger)?;
         if kept == Kept::Unpacked {
             let text =
@@ -156,16 +165,23 @@ impl Training<'_> {
             validation: validation.as_ref(),
         };
         let mut sink = |event| relay.tell(event);
-        let outcome = network::train(
-            &design,
-            &samples,
-            &options,
-            planned,
+        let shrinking = Shrinking {
             ledger,
-            resume.as_ref(),
-            speaker.stop,
-            &mut sink,
-        )?;
+            sources: std::iter::once(&source).chain(&validation).collect(),
+            least,
+        };
+        let outcome = watched(speaker, budget, Some(shrinking), || {
+            network::train(
+                &design,
+                &samples,
+                &options,
+                planned,
+                ledger,
+                resume.as_ref(),
+                speaker.stop,
+                &mut sink,
+            )
+        })?;
         speaker.ledger(ledger);
         match outcome {
             Outcome::Done(done) => {
@@ -180,11 +196,31 @@ impl Training<'_> {
                 Ok(Some((model, report)))
             }
             Outcome::Stopped { epoch, checkpoint } => {
-                speaker.stopped(epoch, 0, checkpoint);
+                // With less, the same network may still be trained, on fewer threads or with samples left on disk.
+                let fits = |budget: &u64| {
+                    let (validation, held) = (validation.as_ref(), &self.held);
+                    network::plan(
+                        &design,
+                        &source,
+                        validation,
+                        &options,
+                        job.threads(),
+                        held,
+                        *budget,
+                    )
+                    .is_ok()
+                };
+                let enough = speaker.taken.left().map(whole_megabytes).filter(fits);
+                speaker.stopped_with(epoch, 0, checkpoint, enough);
                 Ok(None)
             }
         }
     }
+}
+
+/// A budget in figures that a person writes, and no more than it is.
+fn whole_megabytes(bytes: u64) -> u64 {
+    bytes / 1_000_000 * 1_000_000
 }
 
 /// Says what the program is, and what its arena holds.

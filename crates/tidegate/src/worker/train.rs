@@ -12,7 +12,9 @@ use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowRep
 use tidegate_watch::{Done, EncodedColumn, Event};
 
 use super::relay::Passing;
-use super::{FLOOR, Speaker, arrays, boost, floor, images, linear, rows, runtime_bytes, sampling_ledger};
+use super::{
+    FLOOR, Speaker, arrays, boost, floor, images, linear, pressure, rows, runtime_bytes, sampling_ledger,
+};
 use crate::{Error, Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
@@ -123,11 +125,19 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, mut places: Place
         places.keep = true;
         return arrays::train(speaker, job, budget, &places);
     }
+    let runtime = runtime_bytes(budget);
+    pressure::watched(speaker, budget, None, || {
+        train_table(speaker, job, budget, runtime, places)
+    })
+}
+
+/// Trains on a table, fold by fold where that was asked for.
+fn train_table(speaker: &Speaker, job: &Job, budget: u64, runtime: u64, mut places: Places) -> Result<()> {
     let site = Site {
         speaker,
         job,
         budget,
-        runtime: runtime_bytes(budget),
+        runtime,
     };
     let seed = job.train.seed;
     let (mut folds, mut rounds): (Vec<Vec<Metric>>, u32) = (Vec::new(), 0);

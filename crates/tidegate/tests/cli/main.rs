@@ -26,6 +26,7 @@ mod packs;
 mod plan;
 mod predict;
 mod predict_sources;
+mod pressure;
 mod real;
 mod refused;
 mod resume;

@@ -20,9 +20,9 @@ pub(super) const ARENA: &str = "network";
 pub(super) const BEST: &str = "best weights";
 pub(super) const EVALUATION: &str = "evaluation";
 /// What the feed and the samples in memory are granted as.
-const FEED: &str = "feed";
-const SAMPLES: &str = "samples";
-const VALIDATION: &str = "samples that judge";
+pub(super) const FEED: &str = "feed";
+pub(super) const SAMPLES: &str = "samples";
+pub(super) const VALIDATION: &str = "samples that judge";
 
 /// This part of the budget is left alone where samples are held as far as it goes.
 const SPARE: u64 = 32;

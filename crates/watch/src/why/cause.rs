@@ -17,6 +17,8 @@ pub enum Cause {
     OomDaemon,
     /// We stopped it at the line.
     Line,
+    /// Others took the memory that it had been promised, and it stopped by itself in good order.
+    MemoryTaken,
     /// SIGKILL from a person or a program, and not for memory.
     Killed,
     /// SIGINT, SIGTERM or SIGHUP from a person or a program.
@@ -64,13 +66,14 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Cause; 33] = [
+    pub const ALL: [Cause; 34] = [
         Cause::Success,
         Cause::HostOom,
         Cause::CgroupOom,
         Cause::ChildOom,
         Cause::OomDaemon,
         Cause::Line,
+        Cause::MemoryTaken,
         Cause::Killed,
         Cause::Stopped,
         Cause::TimeLimit,
@@ -103,8 +106,8 @@ impl Cause {
     /// Whether less memory would have helped.
     pub fn is_memory(self) -> bool {
         use Cause::{
-            AddressSpace, BadAlloc, CgroupOom, ChildOom, DeviceMemory, HostOom, Line, MemoryError, OomDaemon,
-            SharedMemory, Thrashing,
+            AddressSpace, BadAlloc, CgroupOom, ChildOom, DeviceMemory, HostOom, Line, MemoryError,
+            MemoryTaken, OomDaemon, SharedMemory, Thrashing,
         };
         matches!(
             self,
@@ -113,6 +116,7 @@ impl Cause {
                 | ChildOom
                 | OomDaemon
                 | Line
+                | MemoryTaken
                 | MemoryError
                 | BadAlloc
                 | AddressSpace
@@ -131,6 +135,7 @@ impl Cause {
             Cause::ChildOom => "child_oom",
             Cause::OomDaemon => "oom_daemon",
             Cause::Line => "line",
+            Cause::MemoryTaken => "memory_taken",
             Cause::Killed => "killed",
             Cause::Stopped => "stopped",
             Cause::TimeLimit => "time_limit",

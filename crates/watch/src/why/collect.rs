@@ -13,7 +13,10 @@ const LINES: usize = 2_000;
 /// left.
 pub fn collect(store: &Store, run: &Run) -> Case {
     let dir = store.run_dir(&run.id);
-    let mut case = Case::default();
+    let mut case = Case {
+        run: Some(run.label().into()),
+        ..Case::default()
+    };
     let facts = std::fs::read(dir.facts()).map_err(|error| error.to_string());
     let facts =
         facts.and_then(|text| serde_json::from_slice::<Facts>(&text).map_err(|error| error.to_string()));

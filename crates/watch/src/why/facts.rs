@@ -7,7 +7,7 @@ use tidegate_runs::{DeviceRecord, FlightRecord, ProcessRecord, Stacks, Stream};
 
 use super::verdict::{Evidence, Standing};
 use crate::ended::{Exit, OverLine};
-use crate::event::Failure;
+use crate::event::{Failure, MemoryTaken};
 
 /// What only the supervisor could see, and only then: it writes it down at the end (`facts.json`). Of a job that was not
 /// run under Tidegate most of it is not there.
@@ -34,6 +34,9 @@ pub struct Facts {
     pub peak: Option<u64>,
     pub peak_source: Option<String>,
     pub over_line: Option<OverLine>,
+    /// Memory that was taken away from a worker of ours, which stopped for it, and whether it left a checkpoint.
+    pub taken: Option<MemoryTaken>,
+    pub saved: bool,
     /// The signals that the supervisor passed on or sent, in order.
     pub signals: Vec<SentSignal>,
     /// Counters that only rise, before and after.
@@ -244,6 +247,8 @@ pub struct LogLine {
 /// Everything that is left of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Case {
+    /// What the run is called in the store, where it is in one.
+    pub run: Option<String>,
     pub facts: Facts,
     /// The last lines of its output.
     pub log: Vec<LogLine>,

@@ -54,6 +54,7 @@ type Rule = fn(&Reading) -> Option<Finding>;
 const RULES: &[Rule] = &[
     ends::never_started,
     foreign::by_its_number,
+    memory::taken_away,
     memory::stopped_at_the_line,
     memory::ended_by_the_warning,
     memory::killed_by_the_kernel,

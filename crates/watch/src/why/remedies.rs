@@ -15,6 +15,7 @@ pub fn general_remedies(case: &Case, cause: Cause) -> Vec<Remedy> {
     if let Some(hint) = hint.filter(|_| cause == Cause::Failed) {
         remedies.push(remedy("Do what the worker itself suggests", None, hint));
     }
+    remedies.extend(go_on_with_less(case, cause));
     remedies.extend(more_memory(case, cause));
     remedies.extend(fewer_workers(case, cause));
     let runs_python = !case.stacks.samples.is_empty();
@@ -42,6 +43,34 @@ fn remedy(title: &str, command: Option<&str>, why: &str) -> Remedy {
     }
 }
 
+/// What was saved can be taken up again, with what is left where that is enough.
+fn go_on_with_less(case: &Case, cause: Cause) -> Option<Remedy> {
+    let taken = case
+        .facts
+        .taken
+        .as_ref()
+        .filter(|_| cause == Cause::MemoryTaken)?;
+    if !case.facts.saved {
+        return None;
+    }
+    let run = case.run.as_deref().unwrap_or("last");
+    Some(match taken.enough {
+        Some(enough) => remedy(
+            "Go on with what is left",
+            Some(&format!("tidegate resume {run} --memory {}", as_option(enough))),
+            "A plan for what is left fits, and ends at the same model.",
+        ),
+        None => remedy(
+            "Go on when the memory is there again",
+            Some(&format!("tidegate resume {run}")),
+            &format!(
+                "It cannot do with less than {} as it is. Nothing that it learned is lost.",
+                format_bytes(taken.needs)
+            ),
+        ),
+    })
+}
+
 /// How much more than it was seen to need: the next look may have found more.
 const ROOM: f64 = 1.2;
 
@@ -57,7 +86,7 @@ fn more_memory(case: &Case, cause: Cause) -> Option<Remedy> {
     let over = case.facts.over_line.map(|over| over.used);
     let need = [case.facts.peak, over, Some(limit)].into_iter().flatten().max()?;
     let enough = rounded_up((need as f64 * ROOM) as u64);
-    let option = format!("--memory {}", format_bytes(enough).replace(' ', ""));
+    let option = format!("--memory {}", as_option(enough));
     let why = format!(
         "It had {} when it ended, under a line of {}, and wanted more. If it grows with every step, more memory only \
          puts the end off.",
@@ -65,6 +94,11 @@ fn more_memory(case: &Case, cause: Cause) -> Option<Remedy> {
         format_bytes(limit)
     );
     Some(remedy("Draw the line higher", Some(&option), &why))
+}
+
+/// A size as it is written behind `--memory`.
+fn as_option(bytes: u64) -> String {
+    format_bytes(bytes).replace(' ', "")
 }
 
 /// Two figures, upwards: what is asked for is a round number.

@@ -1,6 +1,6 @@
 //! Ends for want of memory, and whether it was that: 137 is no proof, counters and the kernel's own words are.
 
-use tidegate_memory::format_bytes;
+use tidegate_memory::{TightBound, format_bytes};
 
 use super::{Finding, Reading, observed, of_event, of_said, rlimit};
 use crate::ended::{Exit, signal_name};
@@ -20,6 +20,37 @@ const SHARED: u64 = 1 << 20;
 const FULL: f64 = 0.9;
 /// Of a limit of the address space, this part is near it.
 const NEAR: f64 = 0.7;
+
+/// It stopped by itself, for others took the memory that it had been promised.
+pub(super) fn taken_away(reading: &Reading) -> Option<Finding> {
+    let taken = reading.case.facts.taken.as_ref()?;
+    let TightBound {
+        name,
+        limit_before,
+        limit,
+        used_before,
+        used,
+    } = &taken.bound;
+    let counted = |before: &u64, after: &u64, what: &str| {
+        let before = match *before {
+            u64::MAX => "none".to_string(),
+            before => before.to_string(),
+        };
+        observed(
+            format!("{before} before, {after} after"),
+            format!("{what} of {name}"),
+        )
+    };
+    Some(Finding {
+        cause: Cause::MemoryTaken,
+        grade: Grade::Proven,
+        sentence: format!("it stopped because {}", taken.describe()),
+        evidence: vec![
+            counted(limit_before, limit, "limit"),
+            counted(used_before, used, "bytes in use that could not be taken back"),
+        ],
+    })
+}
 
 /// We stopped it at the line.
 pub(super) fn stopped_at_the_line(reading: &Reading) -> Option<Finding> {

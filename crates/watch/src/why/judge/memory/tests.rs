@@ -1,8 +1,10 @@
 //! Made-up cases of runs that were killed.
 
+use tidegate_memory::TightBound;
 use tidegate_runs::Stream;
 
 use crate::ended::Exit;
+use crate::event::MemoryTaken;
 use crate::why::{
     Case, Cause, Counter, CounterKind, EndedChild, Facts, Grade, LogLine, Scope, SentSignal, SignalReason,
     judge,
@@ -128,4 +130,49 @@ fn the_warning_near_the_line_may_be_the_end() {
     check(&case, (Cause::Line, Grade::Likely), "--before-kill");
     case.facts.exit = Some(Exit::Code(1));
     check(&case, (Cause::Failed, Grade::Proven), "code 1");
+}
+
+#[test]
+fn memory_that_was_taken_away_is_proven_by_its_limit() {
+    let mut case = case(Exit::Code(0), 0, &[]);
+    case.run = Some("digits".into());
+    case.facts.saved = true;
+    case.facts.taken = Some(MemoryTaken {
+        bound: TightBound {
+            name: "/sys/fs/cgroup/jobs/memory.max".into(),
+            limit_before: 500_000_000,
+            limit: 300_000_000,
+            used_before: 280_000_000,
+            used: 297_000_000,
+        },
+        needs: 290_000_000,
+        enough: Some(240_000_000),
+    });
+    let taken = (Cause::MemoryTaken, Grade::Proven);
+    check(
+        &case,
+        taken,
+        "memory was taken away: the limit was lowered from 500 MB to 300 MB while it needed 290 MB",
+    );
+    let verdict = judge(&case);
+    assert_eq!(verdict.evidence[0].text, "500000000 before, 300000000 after");
+    let command = |case: &Case| judge(case).remedies[0].command.clone();
+    assert_eq!(
+        command(&case).as_deref(),
+        Some("tidegate resume digits --memory 240MB")
+    );
+    // Without a plan that fits it has to wait; without a checkpoint there is nothing to go on from.
+    case.facts.taken.as_mut().unwrap().enough = None;
+    assert_eq!(command(&case).as_deref(), Some("tidegate resume digits"));
+    case.facts.saved = false;
+    let remedies = judge(&case).remedies;
+    assert!(!remedies.iter().any(|remedy| {
+        remedy
+            .command
+            .as_deref()
+            .is_some_and(|command| command.contains("resume"))
+    }));
+    // A job that ends so without a word of it is another one.
+    case.facts.taken = None;
+    assert_ne!(judge(&case).cause, Cause::MemoryTaken);
 }

@@ -1,0 +1,234 @@
+//! Memory that is taken away while a training runs, by the kernel's own limits: it keeps less, or ends in good order.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::help::{Place, wait_for, wait_until};
+use crate::networks::npy;
+use crate::tables::Random;
+
+const MB: u64 = 1_000_000;
+
+/// A memory cgroup (v1) around a whole training, its supervisor included, with others in it.
+struct Around(PathBuf);
+
+impl Around {
+    /// None where none can be made.
+    fn make(name: &str, limit: u64) -> Option<Around> {
+        let name = format!("tidegate-test-{name}-{}", std::process::id());
+        let around = Around(PathBuf::from("/sys/fs/cgroup/memory").join(name));
+        let made = fs::create_dir(&around.0).is_ok() && around.limit(limit);
+        if !made {
+            eprintln!("skipped: no memory cgroup of version 1 can be made here");
+        }
+        made.then_some(around)
+    }
+
+    fn limit(&self, bytes: u64) -> bool {
+        fs::write(self.0.join("memory.limit_in_bytes"), bytes.to_string()).is_ok()
+    }
+
+    /// What is used and cannot be taken back.
+    fn held(&self) -> u64 {
+        let read = |file: &str| fs::read_to_string(self.0.join(file)).unwrap();
+        let usage: u64 = read("memory.usage_in_bytes").trim().parse().unwrap();
+        let stat = read("memory.stat");
+        let cached = stat.lines().find_map(|line| line.strip_prefix("total_cache "));
+        usage - cached.unwrap().parse::<u64>().unwrap()
+    }
+
+    /// Starts a command in it.
+    fn start(&self, command: &mut Command) -> Child {
+        let procs = self.0.join("cgroup.procs");
+        // SAFETY: between fork and exec only a file is written; nobody else changes it.
+        unsafe {
+            command.pre_exec(move || fs::OpenOptions::new().write(true).open(&procs)?.write_all(b"0"));
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while fs::remove_dir(&self.0).is_err() && self.0.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// A job whose samples take 43 MB in memory, and its network next to nothing.
+fn job(place: &Place, epochs: u32) -> String {
+    let job = format!(
+        "memory = \"120MB\"\n[data]\npath = \"x.npy\"\n[model]\nkind = \"network\"\n\
+         layers = [\"flatten\", {{ dense = \"classes\" }}]\n[train]\nepochs = {epochs}\nbatch = 256\nthreads = 1\n"
+    );
+    place.write("job.toml", job);
+    samples(place);
+    "train job.toml".into()
+}
+
+fn samples(place: &Place) {
+    let (n, len) = (300_000, 144);
+    let mut random = Random(3);
+    let (mut pixels, mut labels) = (Vec::with_capacity(n * len), Vec::new());
+    for i in 0..n {
+        let class = (i * 7 + i / 5) % 3;
+        labels.extend((class as i64).to_le_bytes());
+        pixels.extend((0..len).map(|at| {
+            let noise = (random.next() >> 40) % 90;
+            noise as u8 + if at / 48 == class { 60 } else { 0 }
+        }));
+    }
+    place.write("x.npy", npy("|u1", &[n, 12, 12], &pixels));
+    place.write("y.npy", npy("<i8", &[n], &labels));
+}
+
+/// Weights of a training that nobody disturbs.
+fn undisturbed(place: &Place, train: &str) -> Vec<u8> {
+    let whole = place.json(train);
+    place.weights(whole["run"]["id"].as_str().unwrap())
+}
+
+/// A training in a group, far enough that it has saved a checkpoint.
+fn under_way(place: &Place, around: &Around, train: &str) -> Child {
+    let known = place.run_ids();
+    let child = around.start(&mut place.command(train));
+    wait_for("the first checkpoint", Duration::from_secs(120), || {
+        let ids = place.run_ids();
+        let new = ids.iter().filter(|id| !known.contains(id));
+        let mut states = new.map(|id| place.home.join("runs").join(id).join("checkpoint/state.json"));
+        states.any(|state| state.exists())
+    });
+    child
+}
+
+/// Checks that a training stopped for its memory, and that it ends at the same weights once it is taken up.
+fn check_stopped(place: &Place, child: Child, expected: &[u8]) -> Value {
+    let answer = place.finish(child);
+    assert_eq!(answer.code, Some(1), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("stopped because memory was taken away: "),
+        "{}",
+        answer.stderr
+    );
+    assert!(
+        answer.stderr.contains("a checkpoint was saved"),
+        "{}",
+        answer.stderr
+    );
+    let run = place.json("show last");
+    assert_eq!(run["status"], "failed");
+    assert_eq!(run["oom_kills"].as_u64().unwrap_or(0), 0, "{run}");
+    let why = place.json("why last");
+    let verdict = &why["verdict"];
+    assert_eq!(
+        (&verdict["cause"], &verdict["grade"]),
+        (&"memory_taken".into(), &"proven".into()),
+        "{why}"
+    );
+    assert_eq!(verdict["evidence"][0]["standing"], "observed", "{why}");
+    let remedy = verdict["remedies"][0]["command"].as_str().unwrap();
+    assert!(remedy.starts_with("tidegate resume "), "{remedy}");
+    // Where there is room again, it goes on.
+    let resumed = place.json("resume last --memory 110MB");
+    assert!(
+        place.weights(resumed["run"]["id"].as_str().unwrap()) == expected,
+        "other weights"
+    );
+    why
+}
+
+#[test]
+fn a_limit_that_is_lowered_takes_the_samples_from_memory_and_then_ends_it_in_good_order() {
+    let Some(around) = Around::make("lowered", 300 * MB) else {
+        return;
+    };
+    let place = Place::new();
+    let train = job(&place, 30);
+    let expected = undisturbed(&place, &train);
+
+    let child = under_way(&place, &around, &train);
+    let before = around.held();
+    assert!(before > 50 * MB, "samples are held: {before}");
+    // More than is used, and less than it needs to feel safe.
+    assert!(around.limit(before + MB), "the limit can be lowered");
+    wait_until("the samples are let go", || around.held() + 30 * MB < before);
+    let answer = place.finish(child);
+    assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("memory is being taken away"),
+        "{}",
+        answer.stderr
+    );
+    let id = place.json("show last")["id"].as_str().unwrap().to_string();
+    assert!(place.weights(&id) == expected, "other weights");
+
+    // Step by step, until there is nothing left to let go.
+    assert!(around.limit(300 * MB));
+    let mut child = under_way(&place, &around, &train);
+    while child.try_wait().unwrap().is_none() {
+        around.limit(around.held() + MB);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let why = check_stopped(&place, child, &expected);
+    let sentence = why["verdict"]["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("the limit was lowered from 300 MB to "),
+        "{sentence}"
+    );
+}
+
+/// Takes 2 MB more every tenth of a second, until it is told to end or has taken so many.
+const NEIGHBOUR: &str = "
+import sys, time
+taken = []
+for i in range(int(sys.argv[1])):
+    taken.append(bytearray(b'x') * 2_000_000)
+    time.sleep(0.1)
+print('full', flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn a_neighbour_that_grows_ends_it_in_good_order() {
+    let Some(around) = Around::make("neighbour", 140 * MB) else {
+        return;
+    };
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3 to be the neighbour");
+        return;
+    }
+    let place = Place::new();
+    let train = job(&place, 100);
+    let expected = undisturbed(&place, &train);
+    let child = under_way(&place, &around, &train);
+    let mut python = Command::new("python3");
+    python.args(["-c", NEIGHBOUR, "70"]).stdin(Stdio::piped());
+    let mut neighbour = around.start(&mut python);
+    let mut child = child;
+    wait_for("the training ends", Duration::from_secs(120), || {
+        child.try_wait().unwrap().is_some()
+    });
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    // Nobody was killed: the neighbour is still there.
+    assert_eq!(neighbour.try_wait().unwrap(), None, "{said}");
+    drop(neighbour.stdin.take());
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    assert!(said.contains("memory is being taken away"), "{said}");
+    assert!(said.contains("others came to use so much"), "{said}");
+    let resumed = place.json("resume last");
+    assert!(
+        place.weights(resumed["run"]["id"].as_str().unwrap()) == expected,
+        "other weights"
+    );
+}
