@@ -82,6 +82,11 @@ impl ArraySource {
         })
     }
 
+    /// The bytes that a feed of samples takes that are held in memory as a whole.
+    pub fn held_feed_bytes(&self, options: &FeedOptions) -> u64 {
+        self.needs(options, true).fixed
+    }
+
     /// The bytes to read ahead into that let reading and training go on side by side: two slots.
     pub fn good_prefetch(&self, batch: usize, threads: usize) -> u64 {
         if let Some(images) = self.images() {

@@ -92,8 +92,11 @@ impl Knobs<'_> {
     pub(super) fn plain(&self) -> Way {
         let recompute = match self.recompute {
             None | Some(Recompute::None) => Vec::new(),
-            Some(Recompute::Cheap) => self.cheap(&self.recompute_sets()),
-            Some(Recompute::Most) => self.recompute_sets().pop().unwrap_or_default(),
+            Some(Recompute::Cheap) => self.cheap(&self.recompute_sets(self.plain.precision)),
+            Some(Recompute::Most) => self
+                .recompute_sets(self.plain.precision)
+                .pop()
+                .unwrap_or_default(),
         };
         let setting = Setting {
             recompute,
@@ -125,13 +128,14 @@ impl Knobs<'_> {
     }
 
     /// Sets of nodes to be made again: each makes the program smaller than the one before, and slower.
-    fn recompute_sets(&self) -> Vec<Vec<usize>> {
+    fn recompute_sets(&self, precision: Precision) -> Vec<Vec<usize>> {
         let plain = (self.compile)(&self.plain, self.threads);
         let mut candidates = plain.recompute_candidates();
         candidates.insert(0, Vec::new());
         let measured = candidates.into_iter().map(|recompute| {
             let setting = Setting {
                 recompute,
+                precision,
                 ..self.plain.clone()
             };
             let program = (self.compile)(&setting, self.threads);
@@ -187,24 +191,26 @@ impl Knobs<'_> {
         if fits(&plain) {
             return Ok(plain);
         }
-        let sets = match self.recompute {
-            None => self.recompute_sets(),
+        let sets_of = |precision: Precision| match self.recompute {
+            None => self.recompute_sets(precision),
             Some(_) => vec![plain.setting.recompute.clone()],
         };
-        let mut forms = vec![(self.plain.precision, self.plain.moments)];
-        if self.precision.is_none() {
-            forms.push((Precision::Bf16, self.plain.moments));
-        }
+        let precisions = match self.precision {
+            None => vec![self.plain.precision, Precision::Bf16],
+            Some(_) => vec![self.plain.precision],
+        };
+        let sets: Vec<Vec<Vec<usize>>> = precisions.iter().map(|precision| sets_of(*precision)).collect();
+        let mut moments = vec![self.plain.moments];
         if self.moments.is_none() && self.keeps {
-            let packed = [Moments::Bf16, Moments::Int8];
-            let with = |moments: Moments| forms.iter().map(move |(precision, _)| (*precision, moments));
-            let more: Vec<(Precision, Moments)> = packed.into_iter().flat_map(with).collect();
-            forms.extend(more);
+            moments.extend([Moments::Bf16, Moments::Int8]);
         }
         let peak = |way: &Way| (self.peak)(way.bytes, way.threads, way.setting.batch);
         let (mut best, mut least): (Option<Way>, Option<Way>) = (None, None);
         for threads in (1..=self.threads).rev() {
-            for &(precision, moments) in &forms {
+            let forms = precisions.iter().zip(&sets);
+            for ((&precision, sets), &moments) in
+                forms.flat_map(|form| moments.iter().map(move |moments| (form, moments)))
+            {
                 for batch in self.batches() {
                     let with = |set: &Vec<usize>| {
                         let setting = Setting {
@@ -318,7 +324,7 @@ impl Knobs<'_> {
     /// Other ways to train, each with one thing changed.
     pub(super) fn alternatives(&self, chosen: &Way) -> Vec<Alternative> {
         let plain = self.plain();
-        let sets = self.recompute_sets();
+        let sets = self.recompute_sets(self.plain.precision);
         let of = |setting: Setting| (setting, self.threads);
         let again = |recompute: Vec<usize>| {
             of(Setting {

@@ -5,7 +5,7 @@ use super::crew::Crew;
 use super::fault::Fault;
 use super::graph::{Graph, Misfit};
 use super::layer::Layer;
-use super::lower::{Lowered, Purpose, lower};
+use super::lower::{Learning, Lowered, Purpose, lower};
 use super::ops::pointwise::mix;
 use super::rule::Moment;
 use super::shape::Shape;
@@ -25,6 +25,9 @@ pub struct Program {
 const ACTIVATIONS: &str = "activations";
 /// What stands for buffers that are aligned, and cannot all lie close to each other.
 const BETWEEN: &str = "between buffers";
+
+/// Another moment becomes the fullest so many times, at the most, until no more values are stored in half precision.
+const MOST_ROUNDS: usize = 6;
 
 /// What parts of the arena are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,9 +51,31 @@ impl Program {
         Ok(Program::of(Graph::new(layers, input, outputs)?, purpose))
     }
 
-    /// The program of a graph.
+    /// The program of a graph. Values wait in half precision where that makes it smaller: what an operation uses is of full
+    /// precision for its time, so it is of use only for what waits while the arena is at its fullest.
     pub(super) fn of(graph: Graph, purpose: &Purpose) -> Program {
-        let mut lowered = lower(&graph, purpose);
+        let mut best = Program::with(graph, purpose, &[]);
+        let half = |learning: &Learning| learning.precision.is_half();
+        if !purpose.learning.as_ref().is_some_and(half) {
+            return best;
+        }
+        let mut halves = best.waiting_at_the_fullest();
+        for _ in 0..MOST_ROUNDS {
+            let next = Program::with(best.graph.clone(), purpose, &halves);
+            let more = next.waiting_at_the_fullest();
+            if next.bytes() < best.bytes() {
+                best = next;
+            }
+            if more.is_empty() {
+                break;
+            }
+            halves.extend(more);
+        }
+        best
+    }
+
+    fn with(graph: Graph, purpose: &Purpose, halves: &[usize]) -> Program {
+        let mut lowered = lower(&graph, purpose, halves);
         // What no operation uses takes no room.
         for spec in &mut lowered.specs {
             if let Some((first, last)) = spec.life.filter(|(first, last)| first > last) {
@@ -64,6 +89,26 @@ impl Program {
             layout,
             purpose: purpose.clone(),
         }
+    }
+
+    /// Nodes whose values are only kept for later by the operation at which most is alive.
+    fn waiting_at_the_fullest(&self) -> Vec<usize> {
+        let lowered = &self.lowered;
+        let alive = |at: usize| {
+            let specs = lowered.specs.iter();
+            let here = specs.filter(|spec| spec.life.is_some_and(|(first, last)| first <= at && at <= last));
+            here.map(|spec| spec.len).sum::<usize>()
+        };
+        let Some(fullest) = (0..lowered.ops.len()).max_by_key(|at| alive(*at)) else {
+            return Vec::new();
+        };
+        let waits = |node: &usize| {
+            let made = lowered.made[*node];
+            let life = lowered.specs[made.0].life;
+            let lives = life.is_some_and(|(first, last)| first < fullest && fullest < last);
+            lives && !lowered.ops[fullest].uses.contains(&made)
+        };
+        lowered.asked.iter().copied().filter(waits).collect()
     }
 
     /// The bytes of the arena.

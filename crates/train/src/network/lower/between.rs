@@ -32,7 +32,7 @@ pub(super) enum Stored {
 }
 
 /// What is to become of the values of each node, of which the way back asks for some.
-pub(super) fn between(graph: &Graph, purpose: &Purpose, asked: &[usize]) -> Vec<Between> {
+pub(super) fn between(graph: &Graph, purpose: &Purpose, asked: &[usize], halves: &[usize]) -> Vec<Between> {
     let Some(learning) = &purpose.learning else {
         return vec![Between::Stays; graph.nodes.len()];
     };
@@ -46,7 +46,7 @@ pub(super) fn between(graph: &Graph, purpose: &Purpose, asked: &[usize]) -> Vec<
         match asked {
             _ if node == last => Between::Stays,
             _ if again || cheap => Between::Again,
-            true if learning.precision.is_half() => Between::Half,
+            true if halves.contains(&node) => Between::Half,
             _ => Between::Stays,
         }
     };

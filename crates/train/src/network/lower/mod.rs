@@ -86,6 +86,8 @@ pub(crate) struct Lowered {
     pub asked: Vec<usize>,
     pub again: Vec<usize>,
     pub halved: usize,
+    /// What each node makes on the way forward.
+    pub made: Vec<Buffer>,
     /// The node whose operation is the first to use a buffer, for buffers that do not live as long as the program.
     pub owners: BTreeMap<usize, usize>,
 }
@@ -96,6 +98,7 @@ pub(crate) struct Placed {
     pub node: usize,
     /// What a node makes, where this operation makes it.
     pub made: Option<(Buffer, usize)>,
+    pub uses: Vec<Buffer>,
 }
 
 /// A slope and whether others read it, too.
@@ -140,9 +143,10 @@ struct Lowering<'a> {
     owners: BTreeMap<usize, usize>,
 }
 
-pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
+/// The operations of a graph; of the values that wait for the way back, those of `halves` wait in half precision.
+pub(crate) fn lower(graph: &Graph, purpose: &Purpose, halves: &[usize]) -> Lowered {
     let lowered = lower_with(graph, purpose, vec![Between::Stays; graph.nodes.len()]);
-    let between = between::between(graph, purpose, &lowered.asked);
+    let between = between::between(graph, purpose, &lowered.asked, halves);
     match between.iter().all(|between| *between == Between::Stays) {
         true => lowered,
         false => lower_with(graph, purpose, between),
@@ -227,6 +231,7 @@ impl Lowering<'_> {
             op: Box::new(op),
             node,
             made: None,
+            uses: uses.iter().flatten().copied().collect(),
         });
     }
 
@@ -281,6 +286,7 @@ impl Lowering<'_> {
             self.put_away_after(node);
         }
         let n_forward = self.ops.len();
+        let made = self.made.clone();
         let outputs = graph.nodes[last].shape.len();
         let n_targets = match &self.purpose.learning {
             Some(learning) => learning.loss.n_targets(outputs),
@@ -329,6 +335,7 @@ impl Lowering<'_> {
             asked: (0..self.asked.len()).filter(|&node| self.asked[node]).collect(),
             again: self.again,
             halved: self.halved,
+            made,
             specs: self.specs,
             ops: self.ops,
             n_forward,
