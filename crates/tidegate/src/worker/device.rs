@@ -58,7 +58,7 @@ pub(super) fn plan(question: &Question) -> Result<Plan> {
     let (least_arena, rest) = apart(least);
     let margin = question.memory / MARGIN;
     let room = question.memory.saturating_sub(CONTEXT + margin);
-    let chosen = match question.plan(room + sum(&rest)) {
+    let chosen = match question.plan(network::with_margin(room + sum(&rest))) {
         Ok(planned) => Some(planned),
         Err(TrainError::BudgetTooSmall { .. }) => None,
         Err(error) => return Err(error.into()),

@@ -138,11 +138,11 @@ fn a_table_lists_images_with_their_labels() {
     }
     table += "photos/lying/gone.png,lying,0.5\n";
     place.write("list.csv", table);
-    let options = "--memory 64MB --epochs 12 --learning-rate 0.003 --image-size 24";
-    let classes = place.json(&format!("train list.csv --target kind {options}"));
+    let options = "--memory 64MB --learning-rate 0.003 --image-size 24";
+    let classes = place.json(&format!("train list.csv --target kind {options} --epochs 12"));
     assert!(metric(&classes["report"], "accuracy") > 0.8, "{classes}");
     assert_eq!(classes["report"]["rows"]["bad"], 1);
-    let number = place.json(&format!("train list.csv --target slope {options}"));
+    let number = place.json(&format!("train list.csv --target slope {options} --epochs 24"));
     assert!(metric(&number["report"], "rmse") < 2.0, "{number}");
     let said = refused(
         &place,

@@ -400,6 +400,7 @@ impl Knobs<'_> {
                 (plain.setting.clone(), 1),
             ));
         }
+        let peak = |way: &Way| (self.peak)(way.bytes, way.threads, way.setting.batch);
         let mut found: Vec<(Setting, usize)> = vec![(chosen.setting.clone(), chosen.threads)];
         let mut alternatives = Vec::new();
         for (what, how, (setting, threads)) in ways {
@@ -408,13 +409,16 @@ impl Knobs<'_> {
             }
             found.push((setting.clone(), threads));
             let way = self.way(setting, threads);
-            alternatives.push(Alternative {
-                what,
-                how,
-                peak: (self.peak)(way.bytes, way.threads, way.setting.batch),
-                slowdown: way.cost / plain.cost,
-                alters: way.alters.first().cloned(),
-            });
+            // What saves nothing is no other way.
+            if peak(&way) < peak(&plain) || (&way.setting, way.threads) == (&plain.setting, plain.threads) {
+                alternatives.push(Alternative {
+                    what,
+                    how,
+                    peak: peak(&way),
+                    slowdown: way.cost / plain.cost,
+                    alters: way.alters.first().cloned(),
+                });
+            }
         }
         alternatives
     }

@@ -58,7 +58,7 @@ pub use lower::{Learning, Purpose};
 pub use machine::{Batch, Machine, Program, Share};
 pub use mistakes::Mistake;
 pub use moments::Moments;
-pub use plan::{Planned, plan};
+pub use plan::{Planned, plan, with_margin};
 pub use precision::Precision;
 pub use predict::{PredictPlanned, predict, predict_plan};
 pub use preset::Preset;

@@ -53,6 +53,11 @@ pub struct Planned {
     pub alternatives: Vec<Alternative>,
 }
 
+/// The budget in which so many bytes are planned, with what is left alone.
+pub fn with_margin(needed: u64) -> u64 {
+    needed + needed / (MARGIN - 1) + 1
+}
+
 /// How the program learns.
 fn purpose(options: &Options, loss: &Loss, setting: &Setting, threads: usize) -> Purpose {
     Purpose {
@@ -184,7 +189,7 @@ pub fn plan(
         let holders = needs(least.bytes, least.threads, least_data(least.setting.batch));
         let needed = total(&holders);
         Error::BudgetTooSmall {
-            least: needed + needed / (MARGIN - 1) + 1,
+            least: with_margin(needed),
             budget,
             holders: compile(&least.setting, least.threads).in_shares(holders, ARENA),
         }

@@ -132,7 +132,7 @@ fn the_least_budget_works_and_less_does_not() {
         assert!(
             holders
                 .iter()
-                .any(|(name, bytes)| name == "network" && *bytes > 0)
+                .any(|(name, bytes)| name == "activations" && *bytes > 0)
         );
         let fitted = planned(&path, &large(), layers, least).unwrap();
         assert!(fitted.plan.total() <= least);

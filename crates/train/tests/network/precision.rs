@@ -41,7 +41,7 @@ fn a_scale_changes_neither_losses_nor_weights() {
             let ((plain, expected), (machine, losses)) = (train(1.0), train(65_536.0));
             for (loss, expected) in losses.iter().zip(expected) {
                 assert!(
-                    (loss / expected - 1.0).abs() < 1e-3,
+                    (loss / expected - 1.0).abs() < 1e-2,
                     "{loss}, not {expected}: {layers}"
                 );
             }
