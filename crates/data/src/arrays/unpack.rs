@@ -163,7 +163,7 @@ fn key(shard: &Shard, narrowed: bool) -> Result<u64> {
         shard.header.data_bytes().to_le_bytes(),
         (2 * shard.header.holds.bytes() as u64 + u64::from(shard.header.big_endian)).to_le_bytes(),
     ];
-    let halves = narrowed.then(|| *b"inhalves");
+    let halves = narrowed.then_some(*b"inhalves");
     Ok(all
         .iter()
         .chain(&halves)

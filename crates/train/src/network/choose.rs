@@ -72,7 +72,7 @@ impl Knobs<'_> {
             ));
         }
         if setting.precision != self.plain.precision {
-            alters.push("values that wait for the way back are rounded to 8 bits (bf16)".into());
+            alters.push("values that wait for the way back are rounded to bf16".into());
         }
         match setting.moments {
             moments if moments == self.plain.moments => {}
@@ -334,7 +334,7 @@ impl Knobs<'_> {
         };
         let whole = plain.setting.batch;
         let divided = |by: usize| {
-            (whole % by == 0 && whole > by).then(|| {
+            (whole.is_multiple_of(by) && whole > by).then(|| {
                 let (batch, times) = (whole / by, plain.setting.accumulate * by as u32);
                 let setting = of(Setting {
                     batch,
