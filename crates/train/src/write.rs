@@ -53,12 +53,15 @@ pub fn present(folder: &Path) -> PathBuf {
     }
 }
 
-/// Removes what a writer that was killed has left beside `folder`.
+/// Removes what a writer that was killed has left beside `folder`. One that was killed between taking the old away and
+/// putting the new in its place has left the old: it is put back.
 pub fn sweep(folder: &Path) {
+    let old = sibling(folder, "old");
     let _ = fs::remove_dir_all(sibling(folder, "new"));
-    if folder.exists() {
-        let _ = fs::remove_dir_all(sibling(folder, "old"));
-    }
+    let _ = match folder.exists() {
+        true => fs::remove_dir_all(old),
+        false => fs::rename(old, folder),
+    };
 }
 
 /// A folder being filled.
@@ -125,6 +128,18 @@ fn sync(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_killed_writer_took_away_is_put_back() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("model");
+        replace_folder(&folder, |new| new.write("a", b"1")).unwrap();
+        fs::rename(&folder, sibling(&folder, "old")).unwrap();
+        fs::create_dir(sibling(&folder, "new")).unwrap();
+        sweep(&folder);
+        assert_eq!(fs::read(folder.join("a")).unwrap(), b"1");
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn a_failed_write_leaves_the_old_folder() {
