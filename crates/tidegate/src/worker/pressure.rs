@@ -14,7 +14,7 @@ use tidegate_watch::{Event, EventWriter, MemoryTaken};
 
 use super::{Speaker, floor};
 
-/// Between two looks. One takes some 30 µs.
+/// Between two looks.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// What was taken away so far, as the looking thread and the working one both see it.
