@@ -98,6 +98,15 @@ impl Training<'_> {
             budget.max(FLOOR),
         )
         .map_err(|error| asked(error, budget))?;
+        // It would fit in what any job needs, and there is less.
+        if budget < FLOOR {
+            return Err(TrainError::BudgetTooSmall {
+                least: FLOOR,
+                budget,
+                holders: planned.plan.holders,
+            }
+            .into());
+        }
         tell_of_program(speaker, &planned);
         let threads = planned.plan.threads as u64 * tidegate_train::THREAD_BYTES;
         let _threads = hold(ledger, RUNTIME, threads)?;

@@ -217,6 +217,24 @@ fn an_impossible_budget_is_refused_as_training_refuses_it() {
 }
 
 #[test]
+fn less_than_any_job_needs_is_refused_with_what_it_needs() {
+    let place = Place::new();
+    bars(&place, 300);
+    for verb in ["plan", "train"] {
+        let small = place.run(&format!("{verb} x.npy --model mlp --memory 14MB"));
+        assert_eq!(small.code, Some(2), "{}", small.stderr);
+        assert!(
+            small
+                .stderr
+                .contains("hint: --memory 20MB is the least that would do"),
+            "{}",
+            small.stderr
+        );
+    }
+    place.json("train x.npy --model mlp --memory 20MB");
+}
+
+#[test]
 fn a_device_is_answered_for_without_one() {
     let place = Place::new();
     bars(&place, 300);
