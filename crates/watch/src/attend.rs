@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tidegate_memory::Host;
 
 use crate::child::Child;
-use crate::confine::Confinement;
+use crate::confine::{Confinement, Group};
 use crate::devices::DeviceWatch;
 use crate::ended::{Ended, Exit, OverLine, signal_name};
 use crate::event::{Done, Event, Failure, MemoryTaken, WIRE_VERSION};
@@ -172,8 +172,14 @@ impl<'a> Attend<'a> {
                     false => every.max((cost * share).min(SAMPLE_SLOWEST)),
                 };
                 (next_sample, next_still) = (now + pause(SAMPLE_COST), now + pause(SAMPLE_COST_STILL));
-            } else if now >= next_sample {
-                next_sample = now + self.sample_every;
+            } else {
+                // A look at everything may be far off; the line may not.
+                if let Some(used) = self.confinement.group().and_then(Group::usage) {
+                    self.look_at_the_line(Some(used));
+                }
+                if now >= next_sample {
+                    next_sample = now + self.sample_every;
+                }
             }
             self.check_signals();
             if self.queue.is_abandoned() {
@@ -307,7 +313,7 @@ impl<'a> Attend<'a> {
         self.stacks.follow(self.sampler.family.living());
         self.devices.follow(self.sampler.family.living());
         queue.push(Item::Sample(Box::new(record)));
-        self.look_at_the_line(&record);
+        self.look_at_the_line(record.cgroup_usage.or(record.proportional).or(record.resident));
         let spoke = std::mem::take(&mut self.spoke);
         if let Some(child) = self.stillness.look(&record, spoke, &self.sampler.family.ended) {
             self.warn(hangs(&child));

@@ -8,7 +8,7 @@ use crate::help::Place;
 
 /// Grows by half a megabyte at a time, slowly enough to be seen.
 const GROWS: &str =
-    "x=$(head -c 500000 /dev/zero | tr '\\0' a); i=0; while :; do y[i]=$x; i=$((i+1)); sleep 0.02; done";
+    "x=$(head -c 500000 /dev/zero | tr '\\0' a); i=0; while :; do y[i]=$x; i=$((i+1)); sleep 0.04; done";
 
 fn is_confined(place: &Place) -> bool {
     let confined = place.json("doctor")["enforced"].as_bool().unwrap();

@@ -55,10 +55,9 @@ impl Attend<'_> {
     }
 
     /// Says when most of the line is taken, and lets the job save if it was asked for.
-    pub(super) fn look_at_the_line(&mut self, record: &FlightRecord) {
+    pub(super) fn look_at_the_line(&mut self, all: Option<u64>) {
         let Some(limit) = self.limit else { return };
         let group = self.confinement.group();
-        let all = record.cgroup_usage.or(record.proportional).or(record.resident);
         let Some(used) = all.filter(|used| *used as f64 >= NEAR * limit as f64) else {
             self.near = false;
             return;
