@@ -28,6 +28,26 @@ pub struct PassOptions {
     pub start: Option<Position>,
 }
 
+/// Pieces of text that wait for each thread. The result does not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadAhead(usize);
+
+impl ReadAhead {
+    const CHOICES: [ReadAhead; 4] = [ReadAhead(8), ReadAhead(4), ReadAhead(2), ReadAhead(1)];
+
+    /// Slots for so many threads, and one for the reader. Pieces of typed formats are larger.
+    pub(crate) fn slots(self, is_text: bool, threads: usize) -> usize {
+        let each = if is_text { self.0 } else { self.0.div_ceil(4) };
+        each * threads + 1
+    }
+}
+
+impl Default for ReadAhead {
+    fn default() -> ReadAhead {
+        ReadAhead::CHOICES[0]
+    }
+}
+
 /// The memory that a pass will ask the ledger for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
@@ -35,11 +55,18 @@ pub struct Pass {
     pub slot_bytes: u64,
     /// What the reader holds beside the slots.
     pub reader_bytes: u64,
+    /// Granted, and not likely to be touched: for rows that are shorter than those of the sample, and behind the last one.
+    pub spare_bytes: u64,
 }
 
 impl Pass {
     pub fn bytes(&self) -> u64 {
         self.slots as u64 * self.slot_bytes + self.reader_bytes
+    }
+
+    /// What the kernel will count of it.
+    pub fn likely_bytes(&self) -> u64 {
+        self.bytes() - self.spare_bytes
     }
 }
 
@@ -60,42 +87,70 @@ struct SlotSize {
 }
 
 impl Table {
-    /// What a pass with so many threads needs: two slots a thread and one for the reader, as long as rows
-    /// keep the size they have in the sample.
+    /// Reads ahead as far as it `fits`, or as little as possible.
+    pub fn read_ahead_while(&mut self, fits: impl Fn(&Table) -> bool) {
+        for ahead in ReadAhead::CHOICES {
+            self.ahead = ahead;
+            if fits(self) {
+                break;
+            }
+        }
+    }
+
+    /// What a pass with so many threads needs, as long as rows keep the size they have in the sample.
     pub fn pass_needs(&self, threads: usize) -> Pass {
         let (size, piece) = (self.slot_size(), self.source.piece_size(&self.reading));
+        let slots = self.n_slots(&piece, threads);
         Pass {
-            slots: self.n_slots(piece.rows, threads),
+            slots,
             slot_bytes: size.piece + size.out,
             reader_bytes: piece.reader + threads as u64 * self.scratch_bytes(),
+            spare_bytes: self.spare_bytes(&piece, slots, size.piece + size.out - piece.text),
         }
     }
 
     /// What the buffers of a pass take: over the pack where there is one, else over the source.
-    pub fn buffers_bytes(&self, threads: usize) -> u64 {
-        let packed = self.pack.as_ref().and_then(|pack| pack.pass_bytes(self, threads));
-        packed.unwrap_or_else(|| self.pass_needs(threads).bytes())
+    pub fn buffers(&self, threads: usize) -> Pass {
+        let packed = self.pack.as_ref().and_then(|pack| pack.pass_needs(self, threads));
+        packed.unwrap_or_else(|| self.pass_needs(threads))
     }
 
     /// What the pass that fits the encoders needs, before they are chosen.
     pub fn fit_needs(&self, threads: usize) -> Pass {
         let piece = self.source.piece_size(&self.reading);
+        let chunk = chunk_bytes(&piece, &self.reading);
+        let slots = self.n_slots(&piece, threads);
         Pass {
-            slots: self.n_slots(piece.rows, threads),
-            slot_bytes: chunk_bytes(&piece, &self.reading) + self.fit_bytes(),
+            slots,
+            slot_bytes: chunk + self.fit_bytes(),
             reader_bytes: piece.reader,
+            spare_bytes: self.spare_bytes(&piece, slots, chunk - piece.text),
         }
     }
 
-    /// Two slots a thread and one for the reader, but no more than there are pieces.
-    fn n_slots(&self, piece_rows: u64, threads: usize) -> usize {
+    /// What a pass leaves untouched of slots whose rows have room in so many bytes each.
+    fn spare_bytes(&self, piece: &PieceSize, slots: usize, rows_bytes: u64) -> u64 {
+        let room = slots as u64 * piece.rows;
+        let there = (slots as u64 * piece.likely_rows).min(self.source.rows_guess().unwrap_or(u64::MAX));
+        let unused = room.saturating_sub(there) as f64 / room.max(1) as f64;
+        (unused * (slots as u64 * rows_bytes) as f64) as u64
+    }
+
+    /// As many as are read ahead, but no more than there are pieces.
+    fn n_slots(&self, piece: &PieceSize, threads: usize) -> usize {
         let pieces = match (self.pieces, self.source.rows_guess()) {
             (Some(pieces), _) => pieces.max(1),
             // Pieces may be smaller than they could be: a quarter more of them, and two.
-            (None, Some(rows)) => rows.saturating_mul(5) / (piece_rows.max(1) * 4) + 2,
+            (None, Some(rows)) => rows.saturating_mul(5) / (piece.rows.max(1) * 4) + 2,
             (None, None) => u64::MAX,
         };
-        pieces.min(2 * threads as u64 + 1) as usize
+        pieces.min(self.ahead.slots(piece.text > 0, threads) as u64) as usize
+    }
+
+    /// As many slots as a pass over its pack may have.
+    pub(crate) fn packed_slots(&self, threads: usize) -> usize {
+        let is_text = self.source.piece_size(&self.reading).text > 0;
+        self.ahead.slots(is_text, threads)
     }
 
     /// What a thread that encodes a piece holds beside its buffers: the rows that it has chosen, with their targets,
@@ -230,7 +285,7 @@ impl Table {
     ) -> Result<(SourceReader<'a>, Vec<Slot<B>>)> {
         let holder = ledger.holder(BUFFERS);
         let piece = self.source.piece_size(reading);
-        let (is_text, most) = (piece.text > 0, self.n_slots(piece.rows, options.threads));
+        let (is_text, most) = (piece.text > 0, self.n_slots(&piece, options.threads));
         let slot = || -> Result<Slot<B>> {
             let text = is_text.then(|| TextBuffer::new(&holder)).transpose()?;
             let chunk = Chunk::new(&reading.wanted, &reading.missing, &holder)?;

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use tidegate_memory::Holder;
 
 use crate::chunk::parse_boolean;
-use crate::csv::blocks::{BlockReader, Cutter, TextBuffer};
+use crate::csv::blocks::{BlockReader, Cutter, LOOK_BYTES, TextBuffer};
 use crate::csv::dialect::{self, DELIMITERS, first_rows};
 use crate::csv::rows::{RowSink, unquote, walk_rows};
 use crate::csv::{Dialect, DialectOptions, PADDING};
 use crate::number::{Number, is_missing, parse_number};
 use crate::sketch::Moments;
 use crate::sketch::hash::hash;
-use crate::source::{Kind, Place, Position};
+use crate::source::{Kind, Place};
 use crate::{Compression, Error, Fault, Input, Result};
 
 /// Beside the first block, a plain file is looked at in this many places spread over it, so that a file
@@ -251,7 +251,7 @@ pub(crate) fn look_at_csv(input: &Input, look: &Look, holder: &Holder) -> Result
         missing: words,
         budget,
     } = *look;
-    let mut buffer = TextBuffer::new(holder)?;
+    let mut buffer = TextBuffer::of(LOOK_BYTES, holder)?;
     // The dialect decides where rows end and the first rows decide the dialect: the usual one serves for a first
     // look, and the sample proper is read in the dialect found.
     let mut dialect = Dialect {
@@ -318,7 +318,7 @@ pub(crate) fn look_at_csv(input: &Input, look: &Look, holder: &Holder) -> Result
     // A place in the middle of a file can be inside a quoted field; only where no field spans lines is the
     // next line end sure to be the end of a row.
     let one_line_each = sample.rows_seen == lines;
-    let large = input.compression() == Compression::Plain && input.bytes() > TextBuffer::bytes_needed();
+    let large = input.compression() == Compression::Plain && input.bytes() > LOOK_BYTES as u64;
     if large && !complete && one_line_each {
         sample.lines_known = false;
         look_around(input, place.end().offset, &mut buffer, &mut sample)?;
@@ -363,7 +363,7 @@ fn read_first(
     budget: u64,
     buffer: &mut TextBuffer,
 ) -> Result<(BlockReader, Place)> {
-    let mut reader = BlockReader::new(input, dialect, holder, budget, Position::default())?;
+    let mut reader = BlockReader::looking(input, dialect, holder, budget)?;
     let place = reader.read(buffer, &mut || false)?;
     let place = place.ok_or_else(|| Error::Empty {
         path: input.path().into(),

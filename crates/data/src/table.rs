@@ -9,6 +9,7 @@ use crate::chunk::Wanted;
 use crate::encode::{Encoders, Feature, ImpactFolds, Tokens, Width};
 use crate::filter::{Condition, Filter, SampleSize};
 use crate::pack::TablePack;
+use crate::pass::ReadAhead;
 use crate::profile::{ColumnProfile, Profile};
 use crate::role::{Judged, Role, judge};
 use crate::source::{Reading, Source};
@@ -91,6 +92,8 @@ pub struct Table {
     pub(crate) target_column: Option<usize>,
     /// In so many pieces the source comes, once it was read to its end.
     pub(crate) pieces: Option<u64>,
+    /// How far passes read ahead.
+    pub(crate) ahead: ReadAhead,
     /// The memory of the fitted encoders.
     pub(crate) held: Option<Grant>,
     /// Where passes find their batches, and put them the first time.
@@ -156,6 +159,7 @@ impl Table {
             feature_columns: Vec::new(),
             target_column: None,
             pieces: None,
+            ahead: ReadAhead::default(),
             held: None,
             pack: None,
         };
@@ -230,6 +234,7 @@ impl Table {
             fold_seed: 0,
             target_column: None,
             pieces: None,
+            ahead: ReadAhead::default(),
             held: None,
             pack: None,
         })

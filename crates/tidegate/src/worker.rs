@@ -85,7 +85,7 @@ const CODE: u64 = 11_000_000;
 const PROGRAM_GROWTH: u64 = 1_400_000;
 /// Below this a worker might not even be able to say that the budget is too small: the kernel would kill it first,
 /// while it looks at a table. No job is done with less.
-const FLOOR: u64 = 20_000_000;
+const FLOOR: u64 = 12_000_000;
 
 /// The limit to set for a worker with this budget. A worker with less than the floor refuses the job, and
 /// names the least budget that would do, before it reads more than a sample.

@@ -95,7 +95,12 @@ impl Checkpoint {
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.tensors.len(name).is_some()
+        self.len(name).is_some()
+    }
+
+    /// The length of a tensor, where it has one of that name.
+    pub(crate) fn len(&self, name: &str) -> Option<usize> {
+        self.tensors.len(name)
     }
 
     /// A tensor of a known length.

@@ -11,8 +11,11 @@ use crate::input::{Input, Text};
 use crate::source::{Place, Position};
 use crate::{Error, Result};
 
-/// Text read for a block before it is cut at the last row end. Rows larger than this make larger blocks.
-pub(crate) const BLOCK_BYTES: usize = 1 << 20;
+/// Text read for a block before it is cut at the last row end. Rows larger than this make larger blocks. So small that a
+/// few of them fit in any budget; with more room more of them are on their way.
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
+/// The same for the first look at a file, which sees one block and judges by it.
+pub(crate) const LOOK_BYTES: usize = 1 << 20;
 
 /// A reusable buffer for the text of one block, granted by the ledger.
 pub(crate) struct TextBuffer {
@@ -23,11 +26,17 @@ pub(crate) struct TextBuffer {
 }
 
 impl TextBuffer {
+    /// For blocks of a table.
     pub(crate) fn new(holder: &Holder) -> Result<TextBuffer> {
-        let grant = holder.try_grant(TextBuffer::bytes_needed())?;
+        TextBuffer::of(BLOCK_BYTES, holder)
+    }
+
+    /// For a block of so many bytes.
+    pub(crate) fn of(block: usize, holder: &Holder) -> Result<TextBuffer> {
+        let grant = holder.try_grant((block + PADDING) as u64)?;
         Ok(TextBuffer {
             // Not zeros, which the kernel would not make pages for yet: the peak is to be the same for any table.
-            bytes: vec![b' '; TextBuffer::bytes_needed() as usize],
+            bytes: vec![b' '; block + PADDING],
             len: 0,
             grant,
         })
@@ -65,6 +74,8 @@ pub(crate) struct BlockReader {
     ended: bool,
     input: Input,
     budget: u64,
+    /// What a block is read up to, as long as rows are smaller.
+    block: usize,
 }
 
 impl BlockReader {
@@ -91,6 +102,20 @@ impl BlockReader {
             ended: false,
             input: input.clone(),
             budget,
+            block: BLOCK_BYTES,
+        })
+    }
+
+    /// Reads blocks for a first look, from the first row on.
+    pub(crate) fn looking(
+        input: &Input,
+        dialect: &Dialect,
+        holder: &Holder,
+        budget: u64,
+    ) -> Result<BlockReader> {
+        Ok(BlockReader {
+            block: LOOK_BYTES,
+            ..BlockReader::new(input, dialect, holder, budget, Position::default())?
         })
     }
 
@@ -121,7 +146,7 @@ impl BlockReader {
         self.take_carry(buffer, make_room)?;
         let mut cutter = Cutter::default();
         // A buffer that has grown for a row before has more room than others: blocks must not depend on it.
-        let mut limit = BLOCK_BYTES.max(buffer.len);
+        let mut limit = self.block.max(buffer.len);
         loop {
             let wanted = limit - buffer.len;
             let read = match self.ended {

@@ -144,12 +144,14 @@ impl Part for CsvPart {
             Compression::Plain => TextBuffer::bytes_needed().min(self.input.bytes()),
             Compression::Gzip | Compression::Zstd | Compression::Deflate => TextBuffer::bytes_needed(),
         };
-        let rows = (text as f64 / self.shape.row_bytes.max(1.0)).ceil() as u64;
+        let likely_rows = (text as f64 / self.shape.row_bytes.max(1.0)).ceil() as u64;
         let has_texts = reading.wanted.iter().any(|wanted| wanted.read == Read::Text);
         PieceSize {
             text: TextBuffer::bytes_needed(),
             // Some more rows than the sample says, as buffers are made for them.
-            rows: rows + rows / 8 + 1,
+            rows: likely_rows + likely_rows / 8 + 1,
+            // In large pages the kernel counts some of the rest, too.
+            likely_rows: likely_rows + likely_rows / 16,
             texts: if has_texts { text } else { 0 },
             reader: 0,
         }

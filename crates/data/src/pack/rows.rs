@@ -117,9 +117,9 @@ impl RowsPack {
         Ok(file.map(RowsPack::new))
     }
 
-    /// Two a thread and one for the reader, but no more than there are batches.
-    pub(crate) fn n_slots(&self, threads: usize) -> usize {
-        (2 * threads + 1).min(self.file.entries.len()).max(1)
+    /// As many as are wanted, but no more than there are batches.
+    pub(crate) fn n_slots(&self, wanted: usize) -> usize {
+        wanted.min(self.file.entries.len()).max(1)
     }
 
     /// What room for any batch takes.

@@ -8,7 +8,7 @@ use tidegate_memory::Ledger;
 use super::rows::{RowsSlot, batch_checksum};
 use super::{PackOptions, PackProblem, RowsFeed, RowsPack, RowsWriter};
 use crate::pipeline::{self, Stages};
-use crate::{Batch, Error, Holdout, PassOptions, Position, Result, RowCounts, Table};
+use crate::{Batch, Error, Holdout, Pass, PassOptions, Position, Result, RowCounts, Table};
 
 /// The pack of a table, in whatever state it is.
 pub struct TablePack {
@@ -99,9 +99,14 @@ impl TablePack {
     }
 
     /// What a pass over the pack needs, where there is one.
-    pub(crate) fn pass_bytes(&self, table: &Table, threads: usize) -> Option<u64> {
+    pub(crate) fn pass_needs(&self, table: &Table, threads: usize) -> Option<Pass> {
         match &*self.state() {
-            State::Ready(pack) => Some(pack.n_slots(threads) as u64 * pack.slot_bytes(table.width())),
+            State::Ready(pack) => Some(Pass {
+                slots: pack.n_slots(table.packed_slots(threads)),
+                slot_bytes: pack.slot_bytes(table.width()),
+                reader_bytes: 0,
+                spare_bytes: 0,
+            }),
             _ => None,
         }
     }
@@ -281,7 +286,7 @@ where
 {
     let batches = ledger.holder(crate::BUFFERS);
     let mut slots = vec![pack.slot(table.width(), &batches)?];
-    while slots.len() < pack.n_slots(threads) {
+    while slots.len() < pack.n_slots(table.packed_slots(threads)) {
         match pack.slot(table.width(), &batches) {
             Ok(slot) => slots.push(slot),
             Err(_) => break,

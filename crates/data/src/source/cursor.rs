@@ -34,6 +34,7 @@ pub(super) fn piece_size(reading: &Reading, reader: u64) -> PieceSize {
     PieceSize {
         text: 0,
         rows: ROWS,
+        likely_rows: ROWS,
         texts: if has_texts { TEXT_BYTES } else { 0 },
         reader,
     }

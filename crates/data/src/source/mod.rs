@@ -95,6 +95,7 @@ impl Source {
         let largest = sizes.reduce(|a, b| PieceSize {
             text: a.text.max(b.text),
             rows: a.rows.max(b.rows),
+            likely_rows: a.likely_rows.max(b.likely_rows),
             texts: a.texts.max(b.texts),
             reader: a.reader.max(b.reader),
         });
@@ -256,7 +257,9 @@ pub struct Reading {
 pub(crate) struct PieceSize {
     /// Bytes of the text buffer; 0 for typed formats.
     pub text: u64,
+    /// Rows that there is room for, and those that are likely there.
     pub rows: u64,
+    pub likely_rows: u64,
     /// Bytes of the texts of all wanted columns.
     pub texts: u64,
     /// What the reader itself holds beside the pieces: pages, windows, rows under way.

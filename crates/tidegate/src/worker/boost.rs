@@ -46,7 +46,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         true => Some(boost::load_checkpoint(&places.checkpoint, &settings, &features)?),
         false => None,
     };
-    let plan = plan(&prepared, &features, &options)?;
+    let plan = plan(&mut prepared, &features, &options)?;
     if places.dry.is_some() {
         end_dry(speaker);
         return Ok(None);
@@ -205,23 +205,33 @@ fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
 
 /// What the training holds: the rows are there while the table is read and while trees grow, the rest is not at
 /// the same time.
-fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Result<Plan> {
+fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) -> Result<Plan> {
     let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
-    let buffers = prepared.table.pass_needs(prepared.threads).bytes();
-    let reading_bytes = fixed + prepared.table.encoder_bytes() + buffers;
+    let (threads, budget) = (prepared.threads, prepared.budget);
     let shape = Shape {
         n_bins: features.iter().map(FeatureBins::n_bins).sum(),
-        rows_at_most: prepared
-            .budget
-            .saturating_sub(reading_bytes + prepared.budget / SPARE),
         ..Shape::new(prepared.encoding.rows.unwrap_or(0) as usize, features.len())
     };
-    let (table, budget) = (&prepared.table, prepared.budget);
+    let rows_at_most = |table: &Table| {
+        let reading = fixed + table.encoder_bytes() + table.pass_needs(threads).bytes();
+        budget.saturating_sub(reading + budget / SPARE)
+    };
+    // Rows in memory are worth more than text that waits.
+    let all_rows = boost::rows_bytes(shape.n_rows, shape.n_features);
+    prepared
+        .table
+        .read_ahead_while(|table| rows_at_most(table) >= all_rows);
+    let prepared = &*prepared;
+    let table = &prepared.table;
+    let buffers = table.pass_needs(threads);
+    let shape = Shape {
+        rows_at_most: rows_at_most(table),
+        ..shape
+    };
     let encoders = table.encoders.bytes();
     // Not to the last byte: as much as possible is kept in memory, and the kernel counts in pages and batches.
     let growing = budget.saturating_sub(fixed + encoders + budget / SPARE);
-    let plan = boost::plan(&shape, options, prepared.threads, growing)
-        .map_err(|error| with_fixed(error, prepared))?;
+    let plan = boost::plan(&shape, options, threads, growing).map_err(|error| with_fixed(error, prepared))?;
     let stage = |encoders: u64, others: &[(String, u64)]| {
         let mut holders = prepared.fixed.to_vec();
         holders.push(("encoders".into(), encoders));
@@ -229,7 +239,7 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
         holders
     };
     let growing = stage(encoders, &plan.holders);
-    let mut reading = stage(table.encoder_bytes(), &[(BUFFERS.into(), buffers)]);
+    let mut reading = stage(table.encoder_bytes(), &[(BUFFERS.into(), buffers.bytes())]);
     match plan.resident_blocks == plan.shape.n_blocks() {
         true => reading.push((boost::ROWS.into(), plan.bytes(boost::ROWS))),
         // The block under way is in memory, too, and so is what waits for the disk.
@@ -259,6 +269,9 @@ fn plan(prepared: &Prepared, features: &[FeatureBins], options: &Options) -> Res
         ],
     );
     let sum = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    for (_, bytes) in reading.iter_mut().filter(|(name, _)| name == BUFFERS) {
+        *bytes -= buffers.spare_bytes;
+    }
     let mut stages = vec![growing, reading];
     if !prepared.holdout.is_none() && sum(&judging) <= budget {
         stages.push(judging);

@@ -3,18 +3,61 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tidegate_data::Table;
 use tidegate_data::pack::TablePack;
+use tidegate_data::{EncodingPlan, Narrowed, Table};
 use tidegate_memory::Ledger;
 use tidegate_train::linear::{self, ClassWeights, Outcome};
 use tidegate_train::{Checkpoint, Event as Told, Model, Report};
-use tidegate_watch::{Event, Plan, Times};
+use tidegate_watch::{Change, Event, Plan, Times};
 
 use super::Speaker;
 use super::relay::{About, Relay};
 use super::times::units;
-use super::train::{CHECKPOINT_EVERY, Prepared, end_dry, refuse_device};
+use super::train::{CHECKPOINT_EVERY, Places, Prepared, end_dry, refuse_device};
 use crate::Result;
+
+/// Hashes columns into fewer places where the model would not fit, and says so. One that is taken up again keeps the places
+/// it began with.
+pub(super) fn narrow(
+    table: &mut Table,
+    encoding: &mut EncodingPlan,
+    places: &Places,
+    least: impl Fn(&Table) -> u64,
+    budget: u64,
+) -> Result<Option<Change>> {
+    let begun = match places.resume {
+        true => linear::begun_weights(&Checkpoint::load(&places.checkpoint)?),
+        false => None,
+    };
+    // Fewer threads and less that is read ahead cost less than other numbers.
+    table.read_ahead_while(|_| false);
+    let before = least(table);
+    let mut now = before;
+    let mut narrowed: Vec<Narrowed> = Vec::new();
+    loop {
+        let is_wide = match begun {
+            Some(weights) => linear::n_weights(table) > weights,
+            None => now > budget,
+        };
+        let Some(column) = is_wide.then(|| table.narrow(encoding)).flatten() else {
+            break;
+        };
+        narrowed.retain(|other| other.column != column.column);
+        narrowed.push(column);
+        now = least(table);
+    }
+    let into = |column: &Narrowed| format!("{:?} into 2^{} places", column.column, column.bits);
+    Ok((!narrowed.is_empty()).then(|| Change {
+        knob: "encoding".into(),
+        to: format!(
+            "hashed {}",
+            narrowed.iter().map(into).collect::<Vec<_>>().join(", ")
+        ),
+        saves: before.saturating_sub(now),
+        slowdown: 1.0,
+        alters: Some("more categories share a place".into()),
+    }))
+}
 
 /// The model and its report; `None` when asked to stop, which is said.
 pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
@@ -32,6 +75,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         places,
         mut table,
         encoding,
+        changes,
         ledger,
         budget,
         holdout,
@@ -57,12 +101,15 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         checkpoint: places.keep.then(|| places.checkpoint.clone()),
         checkpoint_every: CHECKPOINT_EVERY,
     };
-    let plan = linear::plan_for(&table, &options, threads, runtime, budget)?;
+    let planned = |table: &Table| linear::plan_for(table, &options, threads, runtime, budget);
+    table.read_ahead_while(|table| planned(table).is_ok_and(|plan| plan.threads == threads));
+    let plan = planned(&table)?;
     let mut relay = Relay::new(speaker, &ledger, About::table(&table), "linear");
     let is_made = table.pack.as_ref().is_some_and(|pack| !pack.is_ready());
     let rows = encoding.rows.filter(|_| is_made);
     relay.details = Plan {
         threads: Some(plan.threads as u64),
+        changes,
         disk_bytes: match is_made {
             true => rows.map(|rows| (rows as f64 * encoding.bytes_per_row) as u64),
             false => Some(0),
@@ -71,7 +118,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     };
     if places.dry.is_some() {
         relay.tell(Told::Plan {
-            holders: plan.holders.clone(),
+            holders: plan.likely(),
         });
         if is_made {
             table.pack = None;

@@ -38,7 +38,7 @@ pub(super) fn predict(
             }
         },
     };
-    let table = open(job, model.encoders(), budget)?;
+    let mut table = open(job, model.encoders(), budget)?;
     let columns = columns(&table);
     let format = job.format();
     let rows_guess = table.source.rows_guess().unwrap_or(0);
@@ -49,8 +49,17 @@ pub(super) fn predict(
         budget,
     };
     let planned = match &model {
-        Predictor::Model(model) => Planned::Model(model, predict_plan(model, &table, &options)?),
-        Predictor::Network(network) => Planned::Network(network, Box::new(network.plan(&table, &options)?)),
+        Predictor::Model(model) => {
+            let planned = |table: &Table| predict_plan(model, table, &options);
+            table.read_ahead_while(|table| planned(table).is_ok_and(|plan| plan.threads == options.threads));
+            Planned::Model(model, planned(&table)?)
+        }
+        Predictor::Network(network) => {
+            let planned = |table: &Table| network.plan(table, &options);
+            let fits = |planned: RowsPlanned| planned.plan.threads == options.threads;
+            table.read_ahead_while(|table| planned(table).is_ok_and(fits));
+            Planned::Network(network, Box::new(planned(&table)?))
+        }
     };
     let (ledger, _held) = working_ledger(planned.plan())?;
     warn_of_lacking(speaker, &table);

@@ -2,7 +2,7 @@
 
 use tidegate_data::arrays::{Foreseen, RowSamples, RowsOptions, row_labels};
 use tidegate_data::pack::{PackKey, PackOptions};
-use tidegate_data::{BUFFERS, Holdout, Position};
+use tidegate_data::{BUFFERS, Holdout, Position, Table};
 use tidegate_memory::give_freed_memory_back;
 use tidegate_train::network::{self, Design, NetworkModel, Preset, Scaling, Shape};
 use tidegate_train::{Error as TrainError, RUNTIME, Report, RowReport};
@@ -19,7 +19,7 @@ const USUAL_BATCH: usize = 256;
 
 /// The model and its report; `None` when asked to stop, which is said.
 pub(super) fn train(mut prepared: Prepared) -> Result<Option<(NetworkModel, &'static str, Report)>> {
-    let options = rows_options(&prepared)?;
+    let options = rows_options(&mut prepared)?;
     let trained = train_on(&mut prepared, &options);
     if !prepared.job.train.pack {
         for pack in [&options.training, &options.held_out] {
@@ -96,7 +96,8 @@ fn train_on(
 }
 
 /// The packs of the rows: one to learn from, one that judges.
-fn rows_options(prepared: &Prepared) -> Result<RowsOptions> {
+fn rows_options(prepared: &mut Prepared) -> Result<RowsOptions> {
+    let threads = threads_that_fit(prepared)?;
     let all = prepared.pack_options();
     // A pack that is not to stay is nobody else's.
     let whose = match prepared.job.train.pack {
@@ -112,32 +113,38 @@ fn rows_options(prepared: &Prepared) -> Result<RowsOptions> {
         training: pack("samples"),
         held_out: pack("held-out samples"),
         holdout: prepared.holdout,
-        threads: threads_that_fit(prepared)?,
+        threads,
     })
 }
 
-/// As many threads as there is room for to encode, beside what is held already.
-fn threads_that_fit(prepared: &Prepared) -> Result<usize> {
-    let (table, free) = (&prepared.table, prepared.ledger.free());
-    let needs = |threads: usize| {
+/// As many threads as there is room for to encode, beside what is held already, which read ahead as far as there is room
+/// for.
+fn threads_that_fit(prepared: &mut Prepared) -> Result<usize> {
+    let (free, threads) = (prepared.ledger.free(), prepared.threads);
+    let needs = |table: &Table, threads: usize| {
         [
             (BUFFERS.to_string(), table.pass_needs(threads).bytes()),
             ("pack".to_string(), RowSamples::bytes(table)),
         ]
     };
-    let total = |threads: usize| needs(threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
-    match (1..=prepared.threads)
-        .rev()
-        .find(|threads| total(*threads) <= free)
-    {
+    let total =
+        |table: &Table, threads: usize| needs(table, threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
+    prepared
+        .table
+        .read_ahead_while(|table| total(table, threads) <= free);
+    let table = &prepared.table;
+    match (1..=threads).rev().find(|threads| total(table, *threads) <= free) {
         Some(threads) => Ok(threads),
         None => {
             let held = prepared.ledger.snapshot().holders.into_iter();
             let held = held.map(|holder| (holder.name, holder.held));
             Err(TrainError::BudgetTooSmall {
-                least: prepared.budget + total(1) - free,
+                least: prepared.budget + total(table, 1) - free,
                 budget: prepared.budget,
-                holders: held.chain(needs(1)).filter(|(_, bytes)| *bytes > 0).collect(),
+                holders: held
+                    .chain(needs(table, 1))
+                    .filter(|(_, bytes)| *bytes > 0)
+                    .collect(),
             }
             .into())
         }

@@ -7,9 +7,10 @@ use tidegate_data::pack::{PackKey, PackOptions, PackStore};
 use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{BUFFERS, EncodingPlan, FitOptions, Holdout, Position, Purpose, Role, Source, Table};
 use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
+use tidegate_train::linear::least_bytes;
 use tidegate_train::network::NetworkModel;
 use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowReport, THREAD_BYTES};
-use tidegate_watch::{Done, EncodedColumn, Event};
+use tidegate_watch::{Change, Done, EncodedColumn, Event};
 
 use super::relay::Passing;
 use super::{
@@ -64,6 +65,8 @@ pub(super) struct Prepared<'a> {
     pub places: &'a Places,
     pub table: Table,
     pub encoding: EncodingPlan,
+    /// What was chosen of the encoding to fit.
+    pub changes: Vec<Change>,
     pub ledger: Ledger,
     pub budget: u64,
     /// What the program and the columns take, already granted.
@@ -305,8 +308,11 @@ impl Site<'_> {
                     },
                     error => error,
                 };
-                let plan = tidegate_train::linear::plan(&table, job.threads(), runtime, floor(budget))
-                    .map_err(asked)?;
+                let threads = job.threads();
+                let planned =
+                    |table: &Table| tidegate_train::linear::plan(table, threads, runtime, floor(budget));
+                table.read_ahead_while(|table| planned(table).is_ok_and(|plan| plan.threads == threads));
+                let plan = planned(&table).map_err(asked)?;
                 if budget < FLOOR {
                     let (least, holders) = (FLOOR, plan.holders);
                     return Err(TrainError::BudgetTooSmall {
@@ -318,7 +324,7 @@ impl Site<'_> {
                 }
                 plan.threads
             }
-            false => threads_that_fit(&table, job.threads(), runtime, budget)?,
+            false => threads_that_fit(&mut table, job.threads(), runtime, budget)?,
         };
         let fixed = [
             (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
@@ -337,11 +343,19 @@ impl Site<'_> {
         };
         let mut passing = Passing::before(speaker, &ledger, "fit", table.source.bytes());
         let mut progress = |position: Position, rows| passing.tell(position.piece, position.consumed, rows);
-        let Some(encoding) = table.fit_encoders_with(purpose, &options, &ledger, &mut progress)? else {
+        let Some(mut encoding) = table.fit_encoders_with(purpose, &options, &ledger, &mut progress)? else {
             speaker.stopped(0, 0, places.resume);
             return Ok(None);
         };
         give_freed_memory_back();
+        let changes = match kind {
+            ModelKind::Linear => {
+                let (held_out, patient) = (!holdout.is_none(), job.train.patience.is_some());
+                let least = |table: &Table| least_bytes(table, held_out, patient, runtime);
+                linear::narrow(&mut table, &mut encoding, places, least, budget)?
+            }
+            _ => None,
+        };
         if told {
             tell(speaker, &encoding);
         }
@@ -351,6 +365,7 @@ impl Site<'_> {
             places,
             table,
             encoding,
+            changes: changes.into_iter().collect(),
             ledger,
             budget,
             fixed,
@@ -382,25 +397,29 @@ pub(super) fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
     })?)
 }
 
-/// As many threads as the first pass over the data has room for.
-fn threads_that_fit(table: &Table, threads: usize, runtime: u64, budget: u64) -> Result<usize> {
-    let needs = |threads: usize| {
+/// As many threads as the first pass over the data has room for, which reads ahead as far as there is room for.
+fn threads_that_fit(table: &mut Table, threads: usize, runtime: u64, budget: u64) -> Result<usize> {
+    let needs = |table: &Table, threads: usize| {
         vec![
             (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
             ("columns".into(), table.columns_bytes()),
             (BUFFERS.into(), table.fit_needs(threads).bytes()),
         ]
     };
-    let total = |threads| needs(threads).iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let total = |table: &Table, threads| {
+        let needs = needs(table, threads);
+        needs.iter().map(|(_, bytes)| bytes).sum::<u64>().max(FLOOR)
+    };
+    table.read_ahead_while(|table| total(table, threads.max(1)) <= budget);
     match (1..=threads.max(1))
         .rev()
-        .find(|threads| total(*threads).max(FLOOR) <= budget)
+        .find(|threads| total(table, *threads) <= budget)
     {
         Some(threads) => Ok(threads),
         None => Err(TrainError::BudgetTooSmall {
-            least: total(1).max(FLOOR),
+            least: total(table, 1),
             budget,
-            holders: needs(1),
+            holders: needs(table, 1),
         }
         .into()),
     }

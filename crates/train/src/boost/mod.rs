@@ -43,6 +43,6 @@ pub use objective::{Objective, predictions};
 pub use options::{Growth, Options};
 pub use permutation::{PERMUTED_ROWS, Permutation, Permuted, permutation_bytes, permutation_importance};
 pub use plan::{Plan, ROWS, Shape, TREES, plan};
-pub use rows::{BLOCK_ROWS, Block, BlockBuffer, Blocks, Resident};
+pub use rows::{BLOCK_ROWS, Block, BlockBuffer, Blocks, Resident, rows_bytes};
 pub use train::{Outcome, Round, Trained, Training, train};
 pub use xgboost::to_xgboost;

@@ -75,7 +75,7 @@ impl BlockBuffer {
 }
 
 /// The bytes of so many rows in memory.
-pub(super) fn rows_bytes(n_rows: usize, n_features: usize) -> u64 {
+pub fn rows_bytes(n_rows: usize, n_features: usize) -> u64 {
     n_rows as u64 * (n_features as u64 + 5)
 }
 

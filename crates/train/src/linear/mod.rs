@@ -28,7 +28,9 @@ mod train;
 
 pub use loss::{ClassWeights, Loss};
 pub(crate) use plan::fit;
-pub use plan::{FULL_WIDTH, Plan, RUNTIME, THREAD_BYTES, plan, plan_for};
+pub use plan::{
+    FULL_WIDTH, Plan, RUNTIME, THREAD_BYTES, begun_weights, least_bytes, n_weights, plan, plan_for,
+};
 pub use train::{Options, Outcome, train};
 
 use tidegate_data::Table;

@@ -6,9 +6,10 @@ use tidegate_data::{BUFFERS, Table};
 use super::adaptive::Adaptive;
 use super::moments::Moments;
 use super::outputs;
+use super::state::CELLS;
 use super::train::Options;
 use crate::tensors::PIECE_BYTES;
-use crate::{Error, Evaluator, Result};
+use crate::{Checkpoint, Error, Evaluator, Result};
 
 /// Weights, of all outputs and with their biases, up to which the model is fitted by its full curvature. At this
 /// width the matrix takes half a megabyte and a row costs about as much as parsing it.
@@ -21,11 +22,23 @@ pub struct Plan {
     /// Every holder with its bytes, the program itself included.
     pub holders: Vec<(String, u64)>,
     pub budget: u64,
+    /// What is granted to holders and not likely to be touched, or not at the same time as the rest.
+    pub spare: Vec<(&'static str, u64)>,
 }
 
 impl Plan {
     pub fn total(&self) -> u64 {
         self.holders.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// The holders with what the kernel will count of them.
+    pub fn likely(&self) -> Vec<(String, u64)> {
+        let mut holders = self.holders.clone();
+        for (name, bytes) in &mut holders {
+            let spare = self.spare.iter().filter(|(holder, _)| holder == name);
+            *bytes -= spare.map(|(_, bytes)| bytes).sum::<u64>();
+        }
+        holders
     }
 
     /// What a holder is planned to take.
@@ -51,35 +64,55 @@ pub fn plan_for(table: &Table, options: &Options, threads: usize, runtime: u64, 
     plan_of(table, kept, threads, runtime, budget)
 }
 
-fn plan_of(
+/// The least that training on `table` takes, as long as it reads ahead as it does.
+pub fn least_bytes(table: &Table, held_out: bool, patient: bool, runtime: u64) -> u64 {
+    let needs = needs(table, (held_out, held_out && patient), 1, runtime);
+    needs.iter().map(|(_, bytes)| bytes).sum()
+}
+
+fn needs(
     table: &Table,
     (held_out, patient): (bool, bool),
     threads: usize,
     runtime: u64,
-    budget: u64,
-) -> Result<Plan> {
+) -> Vec<(String, u64)> {
     let target = &table.encoders.target;
     let evaluation = match held_out {
         true => Evaluator::bytes(target.task(), target.labels().len()),
         false => 0,
     };
-    let needs = |threads: usize| {
-        vec![
-            (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
-            ("columns".into(), table.columns_bytes()),
-            ("encoders".into(), table.encoder_bytes()),
-            (BUFFERS.into(), table.buffers_bytes(threads)),
-            (MODEL.into(), model_bytes(table, threads, patient)),
-            (EVALUATION.into(), evaluation),
-        ]
-    };
-    let mut plan = fit(needs, threads, budget)?;
+    vec![
+        (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
+        ("columns".into(), table.columns_bytes()),
+        ("encoders".into(), table.encoder_bytes()),
+        (BUFFERS.into(), table.buffers(threads).bytes()),
+        (MODEL.into(), model_bytes(table, threads, patient)),
+        (EVALUATION.into(), evaluation),
+    ]
+}
+
+fn plan_of(table: &Table, kept: (bool, bool), threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
+    let mut plan = fit(|threads| needs(table, kept, threads, runtime), threads, budget)?;
+    plan.spare
+        .push((BUFFERS, table.buffers(plan.threads).spare_bytes));
     // A pack is made where there is room for it.
     let is_made = table.pack.as_ref().is_some_and(|pack| !pack.is_ready());
     if is_made && plan.total() + WRITE_BEHIND_BYTES <= budget {
         plan.holders.push(("pack".into(), WRITE_BEHIND_BYTES));
+        // The pack waits for the disk, or the model does.
+        plan.spare.push((MODEL, written_bytes(table, kept.1)));
     }
     Ok(plan)
+}
+
+/// How many weights a checkpoint has of a model that is too wide for its full curvature.
+pub fn begun_weights(checkpoint: &Checkpoint) -> Option<usize> {
+    checkpoint.len(CELLS)
+}
+
+/// How many weights a model of this table will have.
+pub fn n_weights(table: &Table) -> usize {
+    (table.encoders.width().total() + 1) * outputs(&table.encoders.target)
 }
 
 /// The plan with the most threads that fits; the result does not depend on their number.
@@ -94,6 +127,7 @@ pub(crate) fn fit(needs: impl Fn(usize) -> Vec<(String, u64)>, threads: usize, b
             threads,
             holders,
             budget,
+            spare: Vec::new(),
         }),
         None => Err(Error::BudgetTooSmall {
             least: total(&needs(1)),
@@ -114,21 +148,32 @@ pub(super) const EVALUATION: &str = "evaluation";
 
 /// Weights, curvature, what pieces on their way carry, the scratch of a solve, and what a file is written through.
 fn model_bytes(table: &Table, threads: usize, patient: bool) -> u64 {
-    let (n, outputs) = (
-        table.encoders.width().total() + 1,
-        outputs(&table.encoders.target),
-    );
-    let total = n * outputs;
+    let total = n_weights(table);
     let weights = (total * size_of::<f64>()) as u64;
     if total <= FULL_WIDTH {
         let in_flight = table.pass_needs(threads).slots as u64 + 8;
         8 * weights
             + in_flight * Moments::bytes(total)
-            + (threads as u64 + 1) * Moments::panel_bytes(n, outputs)
+            + (threads as u64 + 1)
+                * Moments::panel_bytes(
+                    table.encoders.width().total() + 1,
+                    outputs(&table.encoders.target),
+                )
     } else {
         // The cells, which become the weights, and with patience the weights that are judged and the best so far.
         let judged = if patient { 2 * weights } else { 0 };
-        let written = (weights + judged).min(WRITE_BEHIND_BYTES);
-        Adaptive::bytes(total) + judged + written + PIECE_BYTES
+        Adaptive::bytes(total) + judged + written_bytes(table, patient) + PIECE_BYTES
+    }
+}
+
+/// What waits for the disk of a wide model.
+fn written_bytes(table: &Table, patient: bool) -> u64 {
+    let total = n_weights(table);
+    match total <= FULL_WIDTH {
+        true => 0,
+        false => {
+            let kept = if patient { 3 } else { 1 };
+            ((kept * total * size_of::<f64>()) as u64).min(WRITE_BEHIND_BYTES)
+        }
     }
 }

@@ -15,6 +15,9 @@ use crate::checkpoint::Draft;
 use crate::tensors::Tensor;
 use crate::{Checkpoint, Error, Result, RowReport};
 
+/// The tensor of the weights that are fitted adaptively.
+pub(super) const CELLS: &str = "cells";
+
 /// The model in the making, by the way it is fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Method {
@@ -171,7 +174,7 @@ impl State {
             Method::Adaptive(adaptive) => {
                 // Mean and variance as the two halves of a number: files keep bits as they are.
                 let bits = |i: usize| f64::from_bits(adaptive.cells[i].to_bits());
-                let cells = Tensor::new("cells", adaptive.cells.len(), bits);
+                let cells = Tensor::new(CELLS, adaptive.cells.len(), bits);
                 let counts = [u64::from(adaptive.epochs), adaptive.rows, adaptive.rows_guess];
                 let numbers = [adaptive.first_variance].into_iter();
                 let numbers = numbers.chain(counts.map(|count| count as f64)).collect();
@@ -224,7 +227,7 @@ impl State {
                 curvature: tensor("curvature", n * n)?,
             }),
             ("adaptive", &[first_variance, epochs, rows, rows_guess]) => Method::Adaptive(Adaptive {
-                cells: checkpoint.tensor_as("cells", n, |value| Cell::from_bits(value.to_bits()))?,
+                cells: checkpoint.tensor_as(CELLS, n, |value| Cell::from_bits(value.to_bits()))?,
                 first_variance,
                 epochs: epochs as u32,
                 rows: rows as u64,

@@ -66,7 +66,7 @@ pub fn train(
     sink: &mut Sink,
 ) -> Result<Outcome> {
     sink(Event::Plan {
-        holders: plan.holders.clone(),
+        holders: plan.likely(),
     });
     options.class_weights.check(&table.encoders.target)?;
     let mut problem = Problem::new(table, options);

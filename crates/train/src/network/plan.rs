@@ -248,6 +248,7 @@ pub fn plan(
         threads,
         holders: needs(program.bytes(), threads, data),
         budget,
+        spare: Vec::new(),
     };
     Ok(Planned {
         program,

@@ -69,6 +69,7 @@ pub fn predict_plan(
                     threads,
                     holders: fixed(source.feed_bytes(&feed)),
                     budget,
+                    spare: Vec::new(),
                 };
                 return Ok(PredictPlanned {
                     program,

@@ -167,6 +167,7 @@ impl Part for ArrowPart {
         PieceSize {
             text: 0,
             rows: self.piece_rows,
+            likely_rows: self.piece_rows,
             texts: if has_texts {
                 (self.row_texts * self.piece_rows as f64 * 1.25) as u64
             } else {

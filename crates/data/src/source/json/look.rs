@@ -7,9 +7,9 @@ use tidegate_memory::{Grant, Ledger};
 use super::object::{Sink, Value, walk};
 use super::{dialect, fault, lines};
 use crate::csv::PADDING;
-use crate::csv::blocks::{BlockReader, TextBuffer};
+use crate::csv::blocks::{BlockReader, LOOK_BYTES, TextBuffer};
 use crate::profile::{COLUMN_BYTES, ColumnProfile, Profile, VALUE_BYTES};
-use crate::source::{Kind, Position};
+use crate::source::Kind;
 use crate::{Compression, Error, Fault, Input, Result};
 
 /// Beside the first block, a plain file is looked at in this many places: keys may come late.
@@ -20,8 +20,8 @@ const VALUES: u64 = 64;
 
 pub(in crate::source) fn look(input: &Input, words: &[String], ledger: &Ledger) -> Result<Profile> {
     let holder = ledger.holder("sample");
-    let mut buffer = TextBuffer::new(&holder)?;
-    let mut reader = BlockReader::new(input, &dialect(), &holder, ledger.budget(), Position::default())?;
+    let mut buffer = TextBuffer::of(LOOK_BYTES, &holder)?;
+    let mut reader = BlockReader::looking(input, &dialect(), &holder, ledger.budget())?;
     let mut sample = Sample {
         words,
         columns: Vec::new(),

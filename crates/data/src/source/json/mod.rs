@@ -132,10 +132,12 @@ impl Part for JsonPart {
             _ => TextBuffer::bytes_needed(),
         };
         // Some more rows than the sample says, as buffers are made for them.
-        let rows = (text as f64 / self.row_bytes.max(1.0) * 1.125).ceil() as u64 + 1;
+        let likely_rows = (text as f64 / self.row_bytes.max(1.0)).ceil() as u64;
+        let rows = likely_rows + likely_rows / 8 + 1;
         PieceSize {
             text: TextBuffer::bytes_needed(),
             rows,
+            likely_rows: likely_rows + likely_rows / 16,
             texts: text_bytes(reading, rows, text),
             reader: 0,
         }

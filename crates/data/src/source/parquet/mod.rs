@@ -192,6 +192,7 @@ impl Part for ParquetPart {
         PieceSize {
             text: 0,
             rows: self.piece_rows,
+            likely_rows: self.piece_rows,
             texts: self.layout.texts(&wanted, self.piece_rows),
             reader: self.layout.reader(&wanted, self.piece_rows),
         }
