@@ -1,5 +1,6 @@
 //! One piece of memory for all that a program holds, with the place of every buffer worked out beforehand.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use super::kernels::product::OVERREAD;
@@ -183,6 +184,16 @@ impl Span {
     pub(crate) unsafe fn write<'a>(self) -> &'a mut [f32] {
         // SAFETY: within the arena, which is initialised; the rest is the caller's.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+
+    /// For what is read and written in the same place.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses these values while the slice is in use, and this one only as cells.
+    pub(crate) unsafe fn cells<'a>(self) -> &'a [Cell<f32>] {
+        // SAFETY: as above; a cell lies in memory as what it holds.
+        unsafe { std::slice::from_raw_parts(self.at.cast(), self.len) }
     }
 }
 

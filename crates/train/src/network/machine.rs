@@ -3,7 +3,7 @@
 use super::arena::{Arena, Buffer, lay_out};
 use super::crew::Crew;
 use super::fault::Fault;
-use super::graph::{Graph, Misfit};
+use super::graph::{Graph, Misfit, NodeKind};
 use super::layer::Layer;
 use super::lower::{Learning, Lowered, Purpose, lower};
 use super::ops::pointwise::mix;
@@ -102,11 +102,15 @@ impl Program {
         let Some(fullest) = (0..lowered.ops.len()).max_by_key(|at| alive(*at)) else {
             return Vec::new();
         };
+        let op = &lowered.ops[fullest];
+        // A norm writes over what it is given, once that is stored otherwise.
+        let norms = matches!(self.graph.nodes[op.node].kind, NodeKind::Norm { .. });
+        let over = norms && fullest < lowered.n_forward;
         let waits = |node: &usize| {
             let made = lowered.made[*node];
             let life = lowered.specs[made.0].life;
             let lives = life.is_some_and(|(first, last)| first < fullest && fullest < last);
-            lives && !lowered.ops[fullest].uses.contains(&made)
+            lives && (over || !op.uses.contains(&made))
         };
         lowered.asked.iter().copied().filter(waits).collect()
     }
