@@ -94,12 +94,19 @@ impl Program {
     /// Nodes whose values are only kept for later by the operation at which most is alive.
     fn waiting_at_the_fullest(&self) -> Vec<usize> {
         let lowered = &self.lowered;
-        let alive = |at: usize| {
-            let specs = lowered.specs.iter();
-            let here = specs.filter(|spec| spec.life.is_some_and(|(first, last)| first <= at && at <= last));
-            here.map(|spec| spec.len).sum::<usize>()
-        };
-        let Some(fullest) = (0..lowered.ops.len()).max_by_key(|at| alive(*at)) else {
+        // What comes and goes with each operation.
+        let mut comes = vec![0isize; lowered.ops.len() + 2];
+        for spec in &lowered.specs {
+            if let Some((first, last)) = spec.life {
+                comes[first] += spec.len as isize;
+                comes[last + 1] -= spec.len as isize;
+            }
+        }
+        let alive = comes[..lowered.ops.len()].iter().scan(0, |alive, comes| {
+            *alive += comes;
+            Some(*alive)
+        });
+        let Some((fullest, _)) = alive.enumerate().max_by_key(|(_, alive)| *alive) else {
             return Vec::new();
         };
         let op = &lowered.ops[fullest];

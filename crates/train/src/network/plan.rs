@@ -1,5 +1,7 @@
 //! What a training of a network will hold, worked out before it holds it.
 
+use std::cell::RefCell;
+
 use tidegate_data::arrays::{ArraySource, FeedOptions, Keep, Order, Part};
 
 use super::choose::Knobs;
@@ -184,6 +186,7 @@ pub fn plan(
             (budget - budget / MARGIN).checked_sub(others)
         },
         peak: &|arena, threads, batch| total(&needs(arena, threads, least_data(batch))),
+        sets: RefCell::default(),
     };
     let way = knobs.choose().map_err(|least| {
         let holders = needs(least.bytes, least.threads, least_data(least.setting.batch));
