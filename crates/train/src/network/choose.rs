@@ -15,6 +15,8 @@ use crate::{Alternative, Change};
 
 /// How much slower a way may be before one is taken instead that changes the numbers.
 const WORTH_A_CHANGE: f64 = 1.4;
+/// How long it takes to read a sample by itself, in the unit of [`super::cost`]: some 60 µs.
+const SINGLE_READ: f64 = 5e6;
 /// What values that are cheap to make again may cost, of a step.
 const CHEAP: f64 = 0.06;
 
@@ -36,6 +38,8 @@ pub(super) struct Knobs<'a> {
     pub compile: &'a dyn Fn(&Setting, usize) -> Program,
     /// What a program may take.
     pub room: Room<'a>,
+    /// The same, where samples are to be held or read many at a time, and that takes more.
+    pub roomy: Option<Room<'a>>,
     /// The whole peak with a program of so many bytes, so many threads, and batches of so many samples.
     pub peak: &'a dyn Fn(u64, usize, usize) -> u64,
     /// Sets of nodes to be made again, once they are found.
@@ -206,7 +210,16 @@ impl Knobs<'_> {
         if let Some(way) = as_before {
             return Ok(way);
         }
-        self.choose_within(self.room)
+        let tight = self.choose_within(self.room)?;
+        // One that leaves more room for samples may be quicker in all.
+        let roomy = match self.roomy {
+            Some(roomy) if !tight.fits(roomy) => self.choose_within(roomy).ok(),
+            _ => None,
+        };
+        let waits = SINGLE_READ * self.plain.step() as f64;
+        let better =
+            |roomy: &Way| roomy.alters.len() <= tight.alters.len() && roomy.cost < tight.cost + waits;
+        Ok(roomy.filter(better).unwrap_or(tight))
     }
 
     /// The fastest way for which there is room, or the least that any takes.
