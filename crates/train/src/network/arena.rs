@@ -1,5 +1,6 @@
 //! One piece of memory for all that a program holds, with the place of every buffer worked out beforehand.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use super::kernels::product::OVERREAD;
@@ -46,25 +47,24 @@ pub(crate) fn lay_out(specs: &[Spec]) -> Layout {
     }
     let mut order: Vec<usize> = (0..specs.len()).filter(|&i| specs[i].life.is_some()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(specs[i].len), i));
+    // By their places.
     let mut placed: Vec<usize> = Vec::with_capacity(order.len());
     let mut len = base;
     for i in order {
-        let neighbours = placed.iter().filter(|&&j| meet(specs[i].life, specs[j].life));
-        let mut taken: Vec<Range<usize>> = neighbours
-            .map(|&j| offsets[j]..offsets[j] + footprint(specs[j].len))
-            .collect();
-        taken.sort_by_key(|range| range.start);
         let size = footprint(specs[i].len);
         let mut at = base;
-        for range in taken {
-            if range.start >= at + size {
+        for &j in &placed {
+            if offsets[j] >= at + size {
                 break;
             }
-            at = at.max(range.end);
+            if meet(specs[i].life, specs[j].life) {
+                at = at.max(offsets[j] + footprint(specs[j].len));
+            }
         }
         offsets[i] = at;
         len = len.max(at + size);
-        placed.push(i);
+        let place = placed.partition_point(|&j| offsets[j] <= at);
+        placed.insert(place, i);
     }
     Layout { offsets, len }
 }
@@ -183,6 +183,16 @@ impl Span {
     pub(crate) unsafe fn write<'a>(self) -> &'a mut [f32] {
         // SAFETY: within the arena, which is initialised; the rest is the caller's.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+
+    /// For what is read and written in the same place.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses these values while the slice is in use, and this one only as cells.
+    pub(crate) unsafe fn cells<'a>(self) -> &'a [Cell<f32>] {
+        // SAFETY: as above; a cell lies in memory as what it holds.
+        unsafe { std::slice::from_raw_parts(self.at.cast(), self.len) }
     }
 }
 

@@ -5,6 +5,8 @@
 //! reckoned ([`Program::cost`]), so that the same job in the same budget is always trained in the same way.
 //! A way that changes the numbers beyond rounding is taken only where it saves much time, or where there is no other.
 
+use std::cell::RefCell;
+
 use super::machine::Program;
 use super::moments::Moments;
 use super::precision::Precision;
@@ -13,6 +15,8 @@ use crate::{Alternative, Change};
 
 /// How much slower a way may be before one is taken instead that changes the numbers.
 const WORTH_A_CHANGE: f64 = 1.4;
+/// How long it takes to read a sample by itself, in the unit of [`super::cost`]: some 60 µs.
+const SINGLE_READ: f64 = 5e6;
 /// What values that are cheap to make again may cost, of a step.
 const CHEAP: f64 = 0.06;
 
@@ -32,11 +36,18 @@ pub(super) struct Knobs<'a> {
     pub mixes: bool,
     pub threads: usize,
     pub compile: &'a dyn Fn(&Setting, usize) -> Program,
-    /// What a program with so many threads, for batches of so many samples, may take; `None` if nothing is left.
-    pub room: &'a dyn Fn(usize, usize) -> Option<u64>,
+    /// What a program may take.
+    pub room: Room<'a>,
+    /// The same, where samples are to be held or read many at a time, and that takes more.
+    pub roomy: Option<Room<'a>>,
     /// The whole peak with a program of so many bytes, so many threads, and batches of so many samples.
     pub peak: &'a dyn Fn(u64, usize, usize) -> u64,
+    /// Sets of nodes to be made again, once they are found.
+    pub sets: RefCell<Vec<(Precision, Vec<Vec<usize>>)>>,
 }
+
+/// What is left for a program with so many threads, for batches of so many samples; `None` if nothing is.
+pub(super) type Room<'a> = &'a dyn Fn(usize, usize) -> Option<u64>;
 
 /// A way to train.
 pub(super) struct Way {
@@ -50,6 +61,10 @@ pub(super) struct Way {
 }
 
 impl Way {
+    fn fits(&self, room: Room) -> bool {
+        room(self.threads, self.setting.batch).is_some_and(|room| self.bytes <= room)
+    }
+
     fn score(&self) -> f64 {
         self.cost * WORTH_A_CHANGE.powi(self.alters.len() as i32)
     }
@@ -129,6 +144,16 @@ impl Knobs<'_> {
 
     /// Sets of nodes to be made again: each makes the program smaller than the one before, and slower.
     fn recompute_sets(&self, precision: Precision) -> Vec<Vec<usize>> {
+        let mut known = self.sets.borrow_mut();
+        if let Some((_, sets)) = known.iter().find(|(of, _)| *of == precision) {
+            return sets.clone();
+        }
+        let sets = self.find_recompute_sets(precision);
+        known.push((precision, sets.clone()));
+        sets
+    }
+
+    fn find_recompute_sets(&self, precision: Precision) -> Vec<Vec<usize>> {
         let plain = (self.compile)(&self.plain, self.threads);
         let mut candidates = plain.recompute_candidates();
         candidates.insert(0, Vec::new());
@@ -174,21 +199,33 @@ impl Knobs<'_> {
 
     /// The fastest way that fits, or the least that any takes.
     pub(super) fn choose(&self) -> Result<Way, Way> {
-        let plain = self.plain();
-        let fits =
-            |way: &Way| (self.room)(way.threads, way.setting.batch).is_some_and(|room| way.bytes <= room);
         // A training that was begun goes on as it was, as long as that fits.
         let begun = self.begun.filter(|begun| begun.step() == self.plain.step());
         let as_before = begun.and_then(|begun| {
             let ways = (1..=self.threads)
                 .rev()
                 .map(|threads| self.way(begun.clone(), threads));
-            ways.into_iter().find(fits)
+            ways.into_iter().find(|way| way.fits(self.room))
         });
         if let Some(way) = as_before {
             return Ok(way);
         }
-        if fits(&plain) {
+        let tight = self.choose_within(self.room)?;
+        // One that leaves more room for samples may be quicker in all.
+        let roomy = match self.roomy {
+            Some(roomy) if !tight.fits(roomy) => self.choose_within(roomy).ok(),
+            _ => None,
+        };
+        let waits = SINGLE_READ * self.plain.step() as f64;
+        let better =
+            |roomy: &Way| roomy.alters.len() <= tight.alters.len() && roomy.cost < tight.cost + waits;
+        Ok(roomy.filter(better).unwrap_or(tight))
+    }
+
+    /// The fastest way for which there is room, or the least that any takes.
+    fn choose_within(&self, room: Room) -> Result<Way, Way> {
+        let plain = self.plain();
+        if plain.fits(room) {
             return Ok(plain);
         }
         let sets_of = |precision: Precision| match self.recompute {
@@ -199,18 +236,23 @@ impl Knobs<'_> {
             None => vec![self.plain.precision, Precision::Bf16],
             Some(_) => vec![self.plain.precision],
         };
-        let sets: Vec<Vec<Vec<usize>>> = precisions.iter().map(|precision| sets_of(*precision)).collect();
         let mut moments = vec![self.plain.moments];
         if self.moments.is_none() && self.keeps {
             moments.extend([Moments::Bf16, Moments::Int8]);
         }
+        let forms = precisions
+            .iter()
+            .flat_map(|precision| moments.iter().map(|moments| (*precision, *moments)));
         let peak = |way: &Way| (self.peak)(way.bytes, way.threads, way.setting.batch);
         let (mut best, mut least): (Option<Way>, Option<Way>) = (None, None);
         for threads in (1..=self.threads).rev() {
-            let forms = precisions.iter().zip(&sets);
-            for ((&precision, sets), &moments) in
-                forms.flat_map(|form| moments.iter().map(move |moments| (form, moments)))
-            {
+            for (precision, moments) in forms.clone() {
+                // No other form is quicker than the plain way by more than what a change is worth.
+                let most = plain.cost * WORTH_A_CHANGE;
+                if best.as_ref().is_some_and(|best| best.score() <= most) {
+                    break;
+                }
+                let sets = sets_of(precision);
                 for batch in self.batches() {
                     let with = |set: &Vec<usize>| {
                         let setting = Setting {
@@ -222,7 +264,7 @@ impl Knobs<'_> {
                         self.way(setting, threads)
                     };
                     // Each set takes less than the one before: the first that fits is the fastest of them.
-                    let found = sets.partition_point(|set| !fits(&with(set)));
+                    let found = sets.partition_point(|set| !with(set).fits(room));
                     let way = with(&sets[found.min(sets.len() - 1)]);
                     if found < sets.len() {
                         if best.as_ref().is_none_or(|best| way.score() < best.score()) {

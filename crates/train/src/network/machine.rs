@@ -3,7 +3,7 @@
 use super::arena::{Arena, Buffer, lay_out};
 use super::crew::Crew;
 use super::fault::Fault;
-use super::graph::{Graph, Misfit};
+use super::graph::{Graph, Misfit, NodeKind};
 use super::layer::Layer;
 use super::lower::{Learning, Lowered, Purpose, lower};
 use super::ops::pointwise::mix;
@@ -94,19 +94,30 @@ impl Program {
     /// Nodes whose values are only kept for later by the operation at which most is alive.
     fn waiting_at_the_fullest(&self) -> Vec<usize> {
         let lowered = &self.lowered;
-        let alive = |at: usize| {
-            let specs = lowered.specs.iter();
-            let here = specs.filter(|spec| spec.life.is_some_and(|(first, last)| first <= at && at <= last));
-            here.map(|spec| spec.len).sum::<usize>()
-        };
-        let Some(fullest) = (0..lowered.ops.len()).max_by_key(|at| alive(*at)) else {
+        // What comes and goes with each operation.
+        let mut comes = vec![0isize; lowered.ops.len() + 2];
+        for spec in &lowered.specs {
+            if let Some((first, last)) = spec.life {
+                comes[first] += spec.len as isize;
+                comes[last + 1] -= spec.len as isize;
+            }
+        }
+        let alive = comes[..lowered.ops.len()].iter().scan(0, |alive, comes| {
+            *alive += comes;
+            Some(*alive)
+        });
+        let Some((fullest, _)) = alive.enumerate().max_by_key(|(_, alive)| *alive) else {
             return Vec::new();
         };
+        let op = &lowered.ops[fullest];
+        // A norm writes over what it is given, once that is stored otherwise.
+        let norms = matches!(self.graph.nodes[op.node].kind, NodeKind::Norm { .. });
+        let over = norms && fullest < lowered.n_forward;
         let waits = |node: &usize| {
             let made = lowered.made[*node];
             let life = lowered.specs[made.0].life;
             let lives = life.is_some_and(|(first, last)| first < fullest && fullest < last);
-            lives && !lowered.ops[fullest].uses.contains(&made)
+            lives && (over || !op.uses.contains(&made))
         };
         lowered.asked.iter().copied().filter(waits).collect()
     }

@@ -1,5 +1,7 @@
 //! What a training of a network will hold, worked out before it holds it.
 
+use std::cell::RefCell;
+
 use tidegate_data::arrays::{ArraySource, FeedOptions, Keep, Order, Part};
 
 use super::choose::Knobs;
@@ -152,6 +154,10 @@ pub fn plan(
         map: options.map,
     };
     let mut keep_validation = keep.clone();
+    let whole = Keep {
+        memory: u64::MAX,
+        ..keep.clone()
+    };
     let kept_bytes =
         |source: Option<&ArraySource>, keep: &Keep| source.map_or(0, |source| source.keep_bytes(keep));
     let least_data = |batch: usize| Data {
@@ -159,6 +165,27 @@ pub fn plan(
         samples: source.keep_bytes(&keep),
         validation: kept_bytes(validation, &keep),
     };
+    // Small samples are quickly fed from memory, or by windows of them.
+    let quick_data = |batch: usize| {
+        let least = least_data(batch);
+        let window = Data {
+            feed: feed_bytes(batch, source.good_prefetch(batch, 1) / 2),
+            ..least
+        };
+        let held = Data {
+            samples: source.keep_bytes(&whole),
+            ..least
+        };
+        match window.feed < held.feed + held.samples {
+            true => window,
+            false => held,
+        }
+    };
+    let room_with = |threads: usize, data: Data| {
+        let others = total(&needs(0, threads, data));
+        (budget - budget / MARGIN).checked_sub(others)
+    };
+    let roomy = |threads: usize, batch: usize| room_with(threads, quick_data(batch));
     let knobs = Knobs {
         plain: Setting {
             batch: options.batch,
@@ -179,11 +206,10 @@ pub fn plan(
         mixes: options.mixes,
         threads: threads.clamp(1, MOST_THREADS),
         compile: &compile,
-        room: &|threads, batch| {
-            let others = total(&needs(0, threads, least_data(batch)));
-            (budget - budget / MARGIN).checked_sub(others)
-        },
+        room: &|threads, batch| room_with(threads, least_data(batch)),
+        roomy: (!source.is_fed()).then_some(&roomy),
         peak: &|arena, threads, batch| total(&needs(arena, threads, least_data(batch))),
+        sets: RefCell::default(),
     };
     let way = knobs.choose().map_err(|least| {
         let holders = needs(least.bytes, least.threads, least_data(least.setting.batch));
@@ -200,10 +226,6 @@ pub fn plan(
     let mut data = least_data(batch);
     let left = |data: Data| budget.checked_sub(total(&needs(program.bytes(), threads, data)));
     // What fits in memory as a whole is held there, what is learned from first, and needs no slots to be read into.
-    let whole = Keep {
-        memory: u64::MAX,
-        ..keep.clone()
-    };
     let with_samples = Data {
         samples: source.keep_bytes(&whole),
         ..data

@@ -76,6 +76,22 @@ fn less_memory_trains_the_same() {
 }
 
 #[test]
+fn small_samples_stay_in_memory_where_a_smaller_batch_makes_room() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = write_bars(temp.path(), 20_000);
+    let plain = planned(&path, &large(), PLAIN, ROOMY).unwrap();
+    let samples = 20_000 * 12 * 10;
+    assert_eq!(plain.keep.memory, samples);
+    // The whole batch would fit, and leave samples to be read one by one.
+    let budget = plain.plan.total() - samples / 2;
+    let fitted = planned(&path, &large(), PLAIN, budget).unwrap();
+    assert!(fitted.plan.total() <= budget);
+    assert_eq!(fitted.keep.memory, samples);
+    assert!(fitted.setting.batch < 96, "{:?}", fitted.setting);
+    assert!(fitted.changes.iter().all(|change| change.alters.is_none()));
+}
+
+#[test]
 fn batches_are_told_where_they_matter() {
     let temp = tempfile::tempdir().unwrap();
     let path = write_bars(temp.path(), 200);

@@ -94,6 +94,21 @@ fn values_made_again_or_of_two_bytes_take_less_memory() {
 }
 
 #[test]
+fn a_norm_goes_back_in_the_place_of_its_slope() {
+    let layers = r#"[{"conv": 16, "padding": "same", "bias": false}, {"norm": "batch", "activation": "relu"}, {"max_pool": 2},
+        "global_average_pool"]"#;
+    let shares = program(layers, &[32, 32, 3], 5, 1, learning(None)).shares();
+    let activations = shares.iter().find(|share| share.name == "activations").unwrap();
+    // What was normed and its slope; the rest are samples, and what the pool made.
+    let made = 4 * (BATCH * 32 * 32 * 16) as u64;
+    assert!(
+        activations.bytes < made * 27 / 10,
+        "{} of {made}",
+        activations.bytes
+    );
+}
+
+#[test]
 fn values_that_wait_in_half_precision_are_nearly_the_same() {
     for (layers, input, outputs) in networks() {
         let tokens = input.len() == 1;

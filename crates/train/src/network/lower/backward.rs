@@ -47,6 +47,26 @@ impl Lowering<'_> {
         }
     }
 
+    /// Whether a node further up reads a slope, too.
+    fn is_read_later(&self, node: usize, slope: Slope) -> bool {
+        let mut later = self.slopes[..node].iter().flatten();
+        slope.shared && later.any(|other| other.buffer == slope.buffer)
+    }
+
+    /// As [`Lowering::slope_into`]; in the place of the node's own slope, where nobody asks for that any more.
+    fn slope_over(&mut self, node: usize, slope: Slope) -> Option<(Buffer, bool)> {
+        let input = self.graph.nodes[node].inputs[0];
+        let free = self.needs_slope[input] && self.slopes[input].is_none();
+        if !free || self.is_read_later(node, slope) {
+            return self.slope_into(node, 0, slope.buffer);
+        }
+        self.slopes[input] = Some(Slope {
+            shared: false,
+            ..slope
+        });
+        Some((slope.buffer, false))
+    }
+
     /// The slope before the activation.
     fn undo(&mut self, node: usize, activation: Option<Activation>, slope: Slope) -> Buffer {
         let Some(activation) = activation else {
@@ -55,7 +75,8 @@ impl Lowering<'_> {
         let len = self.graph.nodes[node].shape.len();
         let made = self.value(node);
         let told = self.kept[node].unwrap_or(made);
-        let into = slope.shared.then(|| (self.of_batch(len), false));
+        let shared = self.is_read_later(node, slope);
+        let into = shared.then(|| (self.of_batch(len), false));
         let op = pointwise::ActivateBack {
             len,
             told,
@@ -273,9 +294,15 @@ impl Lowering<'_> {
             }
             NodeKind::Activation(activation) => {
                 let slope = self.own(node, slope);
-                let Some(into) = self.slope_into(node, 0, slope) else {
+                let mine = Slope {
+                    buffer: slope,
+                    shared: false,
+                    half: false,
+                };
+                let Some(into) = self.slope_over(node, mine) else {
                     return;
                 };
+                let into = Some(into).filter(|(into, _)| *into != slope);
                 let told = match activation.slope_from_result() {
                     true => self.value(node),
                     false => self.value(input),
@@ -284,12 +311,13 @@ impl Lowering<'_> {
                     len: this.shape.len(),
                     told,
                     slope,
-                    into: Some(into),
+                    into,
                     activation: *activation,
                 };
-                self.push(node, op, &[Some(told), Some(slope), Some(into.0)]);
+                let uses = [Some(told), Some(slope), into.map(|(into, _)| into)];
+                self.push(node, op, &uses);
             }
-            NodeKind::Norm { .. } => self.backward_norm(node, slope.buffer),
+            NodeKind::Norm { .. } => self.backward_norm(node, slope),
             NodeKind::Embedding {
                 width,
                 tokens,
@@ -336,7 +364,7 @@ impl Lowering<'_> {
 
     /// A slope that nobody else reads.
     fn own(&mut self, node: usize, slope: Slope) -> Buffer {
-        if !slope.shared {
+        if !self.is_read_later(node, slope) {
             return slope.buffer;
         }
         let len = self.specs[slope.buffer.0].len / self.purpose.batch;
@@ -420,7 +448,7 @@ impl Lowering<'_> {
         );
     }
 
-    fn backward_norm(&mut self, node: usize, slope: Buffer) {
+    fn backward_norm(&mut self, node: usize, slope: Slope) {
         let NodeKind::Norm {
             over,
             groups,
@@ -433,7 +461,8 @@ impl Lowering<'_> {
         };
         let extent = self.norm_extent(node);
         let batch = self.purpose.batch;
-        let x_slope = self.slope_into(node, 0, slope);
+        let x_slope = self.slope_over(node, slope);
+        let slope = slope.buffer;
         let (learned_scale, learned_shift) = (self.learned_of(Some(scale)), self.learned_of(Some(shift)));
         let partial = self.transient(2 * batch_norm::PARTS * extent.channels);
         let x = self.input_of(node, true);

@@ -90,16 +90,20 @@ impl Lowering<'_> {
         let graph = self.graph;
         for i in 0..graph.nodes[node].inputs.len() {
             let source = self.sources[graph.nodes[node].inputs[i]];
-            let later = graph.nodes[node + 1..].iter().flat_map(|node| &node.inputs);
-            let is_last = later.into_iter().all(|&input| self.sources[input] != source);
-            // Another shape of it is not yet the end of it.
-            if is_last && self.sources[node] != source && self.stored[source] == Stored::There {
+            if self.is_last_use(node, source) && self.stored[source] == Stored::There {
                 self.put_away(source);
             }
         }
     }
 
-    fn put_away(&mut self, node: usize) {
+    /// Whether no node behind this one needs the values of `source` on the way forward.
+    pub(super) fn is_last_use(&self, node: usize, source: usize) -> bool {
+        let mut later = self.graph.nodes[node + 1..].iter().flat_map(|node| &node.inputs);
+        // Another shape of it is not yet the end of it.
+        self.sources[node] != source && later.all(|&input| self.sources[input] != source)
+    }
+
+    pub(super) fn put_away(&mut self, node: usize) {
         match self.between[node] {
             Between::Stays => {}
             Between::Again => self.stored[node] = Stored::Gone,

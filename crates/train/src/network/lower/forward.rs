@@ -4,7 +4,7 @@ use super::super::arena::Buffer;
 use super::super::graph::NodeKind;
 use super::super::layer::{Activation, Over, PoolKind};
 use super::super::ops::{batch_norm, conv, dense, depthwise, embedding, norm, pointwise, pool, sparse};
-use super::between::Stored;
+use super::between::{Between, Stored};
 use super::{Lowering, pointwise_conv};
 
 /// Values of an image that the way back of a fused pool may hold for every thread.
@@ -44,7 +44,8 @@ impl Lowering<'_> {
         let y_len = fused.map_or(len, |(_, [rows, columns])| {
             rows * columns * graph.nodes[node + 1].shape.channels()
         });
-        let y = self.of_batch(y_len);
+        let over = self.over_input(node);
+        let y = over.unwrap_or_else(|| self.of_batch(y_len));
         self.makes(node, y);
         let (Some(x), Some(from)) = (x, from) else { return };
         match &this.kind {
@@ -220,6 +221,30 @@ impl Lowering<'_> {
             NodeKind::Input | NodeKind::Reshape | NodeKind::Add { .. } => {}
         }
         self.mark(node, y, y_len);
+    }
+
+    /// Where a batch norm writes over what it is given: that is not kept as it is, and nobody else asks for it before the
+    /// way back.
+    fn over_input(&mut self, node: usize) -> Option<Buffer> {
+        let this = &self.graph.nodes[node];
+        let norms = matches!(
+            this.kind,
+            NodeKind::Norm {
+                over: Over::Batch,
+                ..
+            }
+        );
+        // Made again, it is told what it was given: the way back asks for that next.
+        if !norms || self.told[node].is_some() {
+            return None;
+        }
+        let source = self.sources[this.inputs[0]];
+        let goes = self.between[source] != Between::Stays && self.stored[source] == Stored::There;
+        if source == 0 || !goes || !self.is_last_use(node, source) {
+            return None;
+        }
+        self.put_away(source);
+        Some(self.made[source])
     }
 
     /// Notes where the values of a node are.

@@ -73,6 +73,7 @@ macro_rules! by_gate {
 pub(crate) struct Forward {
     pub extent: Extent,
     pub x: Buffer,
+    /// May be `x`.
     pub y: Buffer,
     pub scale: Buffer,
     pub shift: Buffer,
@@ -168,9 +169,12 @@ impl Op for Forward {
                     scale: scale.read(),
                     shift: shift.read(),
                 };
-                let from = x.piece(task / n_strips, len).part(part.clone()).read();
-                let into = y.piece(task / n_strips, len).part(part).write();
-                write_normed(vectors, from, into);
+                let of = |span: Span| span.piece(task / n_strips, len).part(part.clone());
+                let into = of(y).write();
+                match self.x == self.y {
+                    true => norm_in_place(vectors, into),
+                    false => write_normed(vectors, of(x).read(), into),
+                }
                 if let Some(activation) = extent.activation {
                     activate(activation, into);
                 }
@@ -188,15 +192,43 @@ fn strip(places: usize, n_strips: usize, i: usize) -> std::ops::Range<usize> {
     i * places / n_strips..(i + 1) * places / n_strips
 }
 
+impl Vectors<'_> {
+    #[inline(always)]
+    fn normed(&self, channel: usize, value: f32) -> f32 {
+        let factor = self.inverse[channel] * self.scale[channel];
+        (value - self.mean[channel]) * factor + self.shift[channel]
+    }
+
+    /// The same, all of one length for the compiler.
+    #[inline(always)]
+    fn trimmed(self) -> Self {
+        let channels = self.mean.len();
+        Vectors {
+            mean: self.mean,
+            inverse: &self.inverse[..channels],
+            scale: &self.scale[..channels],
+            shift: &self.shift[..channels],
+        }
+    }
+}
+
 vectorized! {
     fn write_normed(vectors: Vectors<'_>, from: &[f32], into: &mut [f32]) {
-        let Vectors { mean, inverse, scale, shift } = vectors;
-        let channels = mean.len();
-        let (inverse, scale, shift) = (&inverse[..channels], &scale[..channels], &shift[..channels]);
+        let vectors = vectors.trimmed();
+        let channels = vectors.mean.len();
         for (from, into) in from.chunks_exact(channels).zip(into.chunks_exact_mut(channels)) {
             for channel in 0..channels {
-                let factor = inverse[channel] * scale[channel];
-                into[channel] = (from[channel] - mean[channel]) * factor + shift[channel];
+                into[channel] = vectors.normed(channel, from[channel]);
+            }
+        }
+    }
+
+    fn norm_in_place(vectors: Vectors<'_>, values: &mut [f32]) {
+        let vectors = vectors.trimmed();
+        let channels = vectors.mean.len();
+        for values in values.chunks_exact_mut(channels) {
+            for (channel, value) in values.iter_mut().enumerate() {
+                *value = vectors.normed(channel, *value);
             }
         }
     }
@@ -247,12 +279,12 @@ vectorized! {
         }
     }
 
-    /// Writes the slopes by what was normed.
+    /// Writes the slopes by what was normed, over the slopes that it is given where there are no others.
     fn write_slopes<const GATE: u8>(
         activation: Activation,
         vectors: Vectors<'_>,
         sums: (&[f32], &[f32], f32),
-        given: (&[f32], &[f32]),
+        given: (&[f32], Option<&[f32]>),
         into: (&mut [f32], bool),
     ) {
         let ((plain, weighted, share), (values, slopes), (into, added)) = (sums, given, into);
@@ -261,12 +293,13 @@ vectorized! {
             let [mean, inverse] = [lanes(vectors.mean, first), lanes(vectors.inverse, first)];
             let [scale, shift] = [lanes(vectors.scale, first), lanes(vectors.shift, first)];
             let [plain, weighted] = [lanes(plain, first), lanes(weighted, first)];
-            let places = values
-                .chunks_exact(channels)
-                .zip(slopes.chunks_exact(channels))
-                .zip(into.chunks_exact_mut(channels));
-            for ((values, slopes), into) in places {
-                let (values, slopes, into) = (&values[first..], &slopes[first..], &mut into[first..]);
+            let places = values.chunks_exact(channels).zip(into.chunks_exact_mut(channels));
+            for (place, (values, into)) in places.enumerate() {
+                let (values, into) = (&values[first..], &mut into[first..]);
+                let slopes = match slopes {
+                    Some(slopes) => &slopes[place * channels + first..(place + 1) * channels],
+                    None => &*into,
+                };
                 let values = values.first_chunk::<LANES>().copied().unwrap_or_else(|| lanes(values, 0));
                 let slopes = slopes.first_chunk::<LANES>().copied().unwrap_or_else(|| lanes(slopes, 0));
                 let mut made = [0.0f32; LANES];
@@ -298,6 +331,7 @@ pub(crate) struct Backward {
     pub frozen: bool,
     pub told: Buffer,
     pub partial: Buffer,
+    /// May be `slope`.
     pub x_slope: Option<(Buffer, bool)>,
     pub learned_scale: Option<Learned>,
     pub learned_shift: Option<Learned>,
@@ -340,6 +374,7 @@ impl Op for Backward {
             1.0 / (step.rows * extent.places) as f32
         };
         if let Some((x_slope, added)) = self.x_slope {
+            let apart = x_slope != self.slope;
             let x_slope = step.span(x_slope);
             let n_strips = strips(extent.places, channels);
             step.crew.run(step.rows * n_strips, |task, _| {
@@ -347,7 +382,9 @@ impl Op for Backward {
                 let part = part.start * channels..part.end * channels;
                 let of = |span: Span| span.piece(task / n_strips, len).part(part.clone());
                 // SAFETY: these places are of this task; the rest is only read.
-                let (values, slopes, into) = unsafe { (of(x).read(), of(slope).read(), of(x_slope).write()) };
+                let (values, into) = unsafe { (of(x).read(), of(x_slope).write()) };
+                // SAFETY: as above, and not what is written.
+                let slopes = apart.then(|| unsafe { of(slope).read() });
                 by_gate!(
                     extent.activation,
                     write_slopes(vectors, (plain, weighted, share), (values, slopes), (into, added))

@@ -2,6 +2,8 @@
 //!
 //! The formulas are those of [`super::batch_norm`], with other means.
 
+use std::cell::Cell;
+
 use super::super::arena::Buffer;
 use super::super::kernels::elementwise::activate;
 use super::super::kernels::vectorized::vectorized;
@@ -121,13 +123,12 @@ vectorized! {
 
     fn write_slopes(
         within: Within,
-        given: (&[f32], &[f32], &[f32]),
+        given: (&[f32], &[Cell<f32>], &[f32]),
         vectors: (&[f32], &[f32]),
         sums: (&mut [f32], &mut [f32]),
-        into: Option<(&mut [f32], bool)>,
+        into: Option<(&[Cell<f32>], bool)>,
     ) {
         let ((values, slopes, told), (scale, shift), (plain, weighted)) = (given, vectors, sums);
-        let mut into = into;
         let channels = within.extent.channels;
         for i in 0..within.segments() {
             let (places, range) = within.segment(i);
@@ -136,8 +137,8 @@ vectorized! {
             let undo = |at: usize, channel: usize| {
                 let normed = (values[at] - mean) * inverse;
                 let slope = match within.extent.activation {
-                    None => slopes[at],
-                    Some(activation) => slopes[at] * activation.slope_at(normed * scale[channel] + shift[channel]),
+                    None => slopes[at].get(),
+                    Some(activation) => slopes[at].get() * activation.slope_at(normed * scale[channel] + shift[channel]),
                 };
                 (slope, normed)
             };
@@ -153,9 +154,9 @@ vectorized! {
                     let (slope, normed) = undo(at, channel);
                     plain[channel] += slope;
                     weighted[channel] += slope * normed;
-                    if let Some((into, added)) = &mut into {
+                    if let Some((into, added)) = into {
                         let value = inverse * (slope * scale[channel] - first - normed * second);
-                        into[at] = if *added { into[at] + value } else { value };
+                        into[at].set(if added { into[at].get() + value } else { value });
                     }
                 }
             }
@@ -171,6 +172,7 @@ pub(crate) struct Backward {
     pub shift: Buffer,
     pub told: Buffer,
     pub partial: Buffer,
+    /// May be `slope`.
     pub x_slope: Option<(Buffer, bool)>,
     pub learned_scale: Option<Learned>,
     pub learned_shift: Option<Learned>,
@@ -191,17 +193,15 @@ impl Op for Backward {
             let (values, slopes, told, scale, shift) = unsafe {
                 (
                     x.piece(sample, len).read(),
-                    slope.piece(sample, len).read(),
+                    slope.piece(sample, len).cells(),
                     told.piece(sample, within.told_len()).read(),
                     scale.read(),
                     shift.read(),
                 )
             };
             // SAFETY: as above.
-            let mut into =
-                x_slope.map(|(x_slope, added)| unsafe { (x_slope.piece(sample, len).write(), added) });
+            let into = x_slope.map(|(x_slope, added)| unsafe { (x_slope.piece(sample, len).cells(), added) });
             let (plain, weighted) = sums.split_at_mut(channels);
-            let into = into.as_mut().map(|(into, added)| (&mut **into, *added));
             write_slopes(
                 within,
                 (values, slopes, told),
