@@ -488,7 +488,14 @@ pub(crate) fn drop_cached(file: &File) {
 /// that somebody else had cached are used and left alone.
 pub(crate) const RWF_DONTCACHE: libc::c_int = 0x80;
 
-fn read_uncached(file: &File, bytes: &mut [u8], offset: u64, supported: &mut bool) -> io::Result<usize> {
+/// Reads at an offset and leaves nothing in the page cache that was not there before. `supported` says whether the kernel
+/// knows how, and learns that it does not.
+pub(crate) fn read_uncached(
+    file: &File,
+    bytes: &mut [u8],
+    offset: u64,
+    supported: &mut bool,
+) -> io::Result<usize> {
     if *supported {
         let part = libc::iovec {
             iov_base: bytes.as_mut_ptr().cast(),

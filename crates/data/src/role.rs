@@ -112,7 +112,8 @@ pub fn judge(column: &ColumnProfile, complete: bool) -> Judged {
             format!("{words:.0} words a value, mostly different"),
         );
     }
-    if complete && values >= ENOUGH && distinct == values {
+    // Where there were too many to count, the fit tells.
+    if complete && values >= ENOUGH && column.n_distinct() == Some(values) {
         return judged(
             Role::Identifier,
             Read::Text,

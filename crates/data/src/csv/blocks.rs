@@ -169,7 +169,7 @@ impl BlockReader {
             }
             cutter.advance(&buffer.bytes, buffer.len, &self.dialect, self.ended);
             if let Some(cut) = cutter.last_row_end {
-                return self.finish(buffer, cut).map(Some);
+                return self.finish(buffer, cut, make_room).map(Some);
             }
             if self.ended {
                 return Err(Error::UnclosedQuote {
@@ -184,12 +184,21 @@ impl BlockReader {
     }
 
     /// Ends the block behind its last whole row and keeps the rest for the next one.
-    fn finish(&mut self, buffer: &mut TextBuffer, cut: usize) -> Result<Place> {
+    fn finish(
+        &mut self,
+        buffer: &mut TextBuffer,
+        cut: usize,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Result<Place> {
         let rest = &buffer.bytes[cut..buffer.len];
         self.carry.clear();
         if rest.len() > self.carry.capacity() {
-            self.carry_grant
-                .try_grow((rest.len() - self.carry.capacity()) as u64)?;
+            let more = (rest.len() - self.carry.capacity()) as u64;
+            while self.carry_grant.try_grow(more).is_err() {
+                if !make_room() {
+                    return Err(self.too_large(buffer, self.next.line, false));
+                }
+            }
             self.carry.reserve_exact(rest.len());
         }
         self.carry.extend_from_slice(rest);

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 
 use super::fault::PictureFault;
 use super::probe::unreadable;
+use crate::input::read_uncached;
 
 /// Reads a file of so many bytes. What is in the page cache already is taken from there and stays; what had to be read is
 /// dropped again, for it would count as ours.
@@ -17,12 +17,14 @@ pub(crate) fn read_whole(file: &File, bytes: u64, into: &mut Vec<u8>) -> Result<
         *into = Vec::with_capacity(bytes);
     }
     into.resize(bytes, 0);
-    let cached = read_cached(file, into);
-    if cached < bytes {
-        file.read_exact_at(&mut into[cached..], cached as u64)
-            .map_err(unreadable)?;
-        // SAFETY: advice on an open descriptor touches no memory of ours.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let (mut at, mut supported) = (read_cached(file, into), true);
+    while at < bytes {
+        match read_uncached(file, &mut into[at..], at as u64, &mut supported) {
+            Ok(0) => return Err(unreadable(io::ErrorKind::UnexpectedEof.into())),
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(error)),
+        }
     }
     Ok(())
 }

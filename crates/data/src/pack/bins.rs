@@ -103,6 +103,11 @@ impl BinsPack {
         self.file.manifest.data_bytes
     }
 
+    /// Has the kernel read a block ahead, for somebody who reads it soon.
+    pub fn will_read(&self, block: usize) {
+        self.file.will_read(block);
+    }
+
     /// Reads a block into the beginning of the buffers, from any thread. A damaged block is an error, and the pack is
     /// dropped so that the next run builds it again.
     ///
@@ -123,6 +128,7 @@ impl BinsPack {
         let body = self.file.body(block);
         self.file
             .read(block, &mut [], &body, &mut [bins, target, held_out])?;
+        self.file.drop_cached(block);
         if checksum(&[bins, target, held_out]) != entry.body_checksum {
             return Err(self.file.damaged(block));
         }

@@ -130,6 +130,24 @@ impl PackFile {
         }
     }
 
+    /// Has the kernel read a batch ahead; whoever reads it then [drops](PackFile::drop_cached) it.
+    pub(crate) fn will_read(&self, batch: usize) {
+        self.advise(batch, libc::POSIX_FADV_WILLNEED);
+    }
+
+    /// Drops what was read ahead of a batch from the page cache.
+    pub(crate) fn drop_cached(&self, batch: usize) {
+        self.advise(batch, libc::POSIX_FADV_DONTNEED);
+    }
+
+    fn advise(&self, batch: usize, advice: libc::c_int) {
+        let entry = &self.entries[batch];
+        let bytes = u64::from(entry.header_bytes) + self.body(batch).bytes;
+        let (offset, bytes) = (entry.offset as libc::off_t, bytes as libc::off_t);
+        // SAFETY: advice on an open descriptor touches no memory of ours.
+        unsafe { libc::posix_fadvise(self.file.as_raw_fd(), offset, bytes, advice) };
+    }
+
     /// Reads a part of the body of a batch.
     pub(crate) fn read_part(&self, batch: usize, at: u64, into: &mut [u8]) -> Result<()> {
         let Some(entry) = self.entries.get(batch) else {

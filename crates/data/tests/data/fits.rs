@@ -9,8 +9,8 @@ use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch,
 use parquet::arrow::ArrowWriter;
 use tidegate_data::encode::{Encoder, Encoders};
 use tidegate_data::{
-    EncodingPlan, Error, FitOptions, Holdout, PassOptions, Purpose, Source, SourceOptions, Table,
-    TableOptions,
+    EncodingPlan, Error, FeatureOptions, FitOptions, Holdout, PassOptions, Purpose, Source, SourceOptions,
+    Table, TableOptions,
 };
 use tidegate_memory::Ledger;
 
@@ -231,7 +231,7 @@ fn compression_changes_no_bit_of_a_fit() {
 #[test]
 fn formats_change_no_bit_of_a_fit() {
     let folder = tempfile::tempdir().unwrap();
-    let paths = copies(folder.path(), 3_000);
+    let paths = copies(folder.path(), 1_200);
     for purpose in [Purpose::Linear, Purpose::Trees] {
         let (table, plan) = fit(&paths[0], purpose, 2, 0.0);
         let expected: &[(&str, &str)] = match purpose {
@@ -296,4 +296,66 @@ fn encoders_do_not_know_the_targets_of_held_out_rows() {
             fit(&spoiled, purpose, 2, 0.3).0.encoders
         );
     }
+}
+
+/// Step by step the widest hashed column gets half of its places, and what was said about one stands.
+#[test]
+fn hashed_columns_are_narrowed_down_to_a_floor() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let mut text = String::from("wide,narrow,said,y\n");
+    for i in 0..6_000 {
+        let (wide, narrow) = (mixed(i, 1) % 3_000, mixed(i, 2) % 400);
+        writeln!(text, "w{wide},n{narrow},s{wide},{}", i % 2).unwrap();
+    }
+    std::fs::write(&path, text).unwrap();
+    let ledger = Ledger::new(ROOMY);
+    let source = Source::open(&[path], &SourceOptions::default(), &["y"], &ledger).unwrap();
+    let bits = FeatureOptions {
+        bits: Some(14),
+        ..FeatureOptions::default()
+    };
+    let options = TableOptions {
+        features: [("said".to_string(), bits)].into(),
+        ..TableOptions::default()
+    };
+    let mut table = Table::open(source, "y", &options, &ledger).unwrap();
+    let options = FitOptions {
+        threads: 1,
+        holdout: Holdout::new(0.0, 3),
+        seed: 3,
+        bytes: 8 << 20,
+    };
+    let mut plan = table.fit_encoders(Purpose::Linear, &options, &ledger).unwrap();
+    let mut steps = Vec::new();
+    let mut before = table.encoders.width();
+    while let Some(narrowed) = table.narrow(&mut plan) {
+        let now = table.encoders.width();
+        assert_eq!(now.sparse, before.sparse - (1 << narrowed.bits));
+        assert_eq!((plan.width, now.dense), (now, before.dense));
+        before = now;
+        steps.push((narrowed.column, narrowed.bits));
+    }
+    let expected = [
+        ("wide", 12),
+        ("wide", 11),
+        ("wide", 10),
+        ("wide", 9),
+        ("narrow", 9),
+        ("wide", 8),
+        ("narrow", 8),
+    ];
+    let expected: Vec<(String, u8)> = expected
+        .iter()
+        .map(|(name, bits)| (name.to_string(), *bits))
+        .collect();
+    assert_eq!(steps, expected);
+    let line = |name: &str| plan.columns.iter().find(|line| line.name == name).unwrap();
+    assert_eq!(line("wide").width.sparse, 256);
+    assert!(
+        line("wide")
+            .why
+            .ends_with("hashed into 2^8 places, fewer than usual to fit the memory")
+    );
+    assert_eq!(line("said").width.sparse, 1 << 14);
 }

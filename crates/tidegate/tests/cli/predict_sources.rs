@@ -244,7 +244,7 @@ fn parquet_is_written_within_the_line() {
     if let Some(peak) = written["peak"].as_u64() {
         assert!(peak <= 52_000_000, "{peak}");
     }
-    let small = place.run("predict model long.csv --output small.parquet --memory 20MB");
+    let small = place.run("predict model long.csv --output small.parquet --memory 9MB");
     assert_eq!(small.code, Some(2), "{}", small.stderr);
     assert!(small.stderr.contains("· output "), "{}", small.stderr);
 }

@@ -67,6 +67,12 @@ impl Blocks for Rows {
             _ => self.resident.block(block, buffer),
         }
     }
+
+    fn will_read(&self, block: usize) {
+        if let Some(pack) = self.pack.as_ref().filter(|_| block >= self.resident.n_blocks()) {
+            pack.will_read(block);
+        }
+    }
 }
 
 /// Streams `table` once and bins its rows. Blocks beyond those that the plan keeps in memory are read from the pack

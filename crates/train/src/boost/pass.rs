@@ -83,13 +83,14 @@ pub(super) fn pass(
     let n_blocks = site.blocks.n_blocks();
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     let losses = Mutex::new(vec![Losses::default(); n_blocks]);
+    let n_threads = workers.len();
     let work = |worker: &mut Worker| {
         loop {
             let block = next.fetch_add(1, Ordering::Relaxed);
             if block >= n_blocks || site.stop.load(Ordering::Relaxed) {
                 break;
             }
-            match one(site, worker, block, &reads, &writes, visit) {
+            match one(site, worker, (block, n_threads), &reads, &writes, visit) {
                 Ok(found) => losses.lock().expect("no thread panics with it")[block] = found,
                 Err(error) => {
                     next.store(n_blocks, Ordering::Relaxed);
@@ -125,7 +126,7 @@ pub(super) fn pass(
 fn one(
     site: &Site<'_>,
     worker: &mut Worker,
-    block: usize,
+    (block, n_threads): (usize, usize),
     reads: &Pieces,
     writes: &Pieces,
     visit: &(dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState) -> Losses + Sync),
@@ -135,6 +136,11 @@ fn one(
         first_row: site.first_rows[block] as u32,
         number: block,
     };
+    // What this thread comes to next is read while it works on this one.
+    let next = block + n_threads;
+    if next < site.blocks.n_blocks() {
+        site.blocks.will_read(next);
+    }
     if let Some(state) = site.states.resident.get(block) {
         let mut state = state.lock().expect("no thread panics with it");
         return Ok(visit(&mut worker.tools, &visited, &mut state));
@@ -145,9 +151,10 @@ fn one(
         .expect("states that are streamed have a buffer");
     site.states.load(block, visited.rows.target.len(), state, reads)?;
     let losses = visit(&mut worker.tools, &visited, state);
-    let written = site.states.store(block, state, writes)?;
-    if let Some(place) = worker.unsettled.replace(written) {
+    // One at a time is in the page cache.
+    if let Some(place) = worker.unsettled.take() {
         site.states.settle(place);
     }
+    worker.unsettled = Some(site.states.store(block, state, writes)?);
     Ok(losses)
 }

@@ -27,6 +27,9 @@ pub trait Blocks: Sync {
     /// The rows of a block, lent from memory or from `buffer` after filling it.
     fn block<'b>(&'b self, block: usize, buffer: &'b mut BlockBuffer) -> Result<Block<'b>>;
 
+    /// Says that a block is soon asked for: reading it may begin.
+    fn will_read(&self, _block: usize) {}
+
     fn largest_block(&self) -> usize {
         (0..self.n_blocks())
             .map(|block| self.n_rows(block))

@@ -22,8 +22,8 @@ pub struct Plan {
     /// Every holder with its bytes, the program itself included.
     pub holders: Vec<(String, u64)>,
     pub budget: u64,
-    /// What is granted to holders and not likely to be touched, or not at the same time as the rest.
-    pub spare: Vec<(&'static str, u64)>,
+    /// What is granted for data buffers and not likely to be touched.
+    pub spare: u64,
 }
 
 impl Plan {
@@ -34,9 +34,8 @@ impl Plan {
     /// The holders with what the kernel will count of them.
     pub fn likely(&self) -> Vec<(String, u64)> {
         let mut holders = self.holders.clone();
-        for (name, bytes) in &mut holders {
-            let spare = self.spare.iter().filter(|(holder, _)| holder == name);
-            *bytes -= spare.map(|(_, bytes)| bytes).sum::<u64>();
+        for (_, bytes) in holders.iter_mut().filter(|(name, _)| name == BUFFERS) {
+            *bytes -= self.spare;
         }
         holders
     }
@@ -81,26 +80,31 @@ fn needs(
         true => Evaluator::bytes(target.task(), target.labels().len()),
         false => 0,
     };
-    vec![
+    let mut needs = vec![
         (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
         ("columns".into(), table.columns_bytes()),
         ("encoders".into(), table.encoder_bytes()),
         (BUFFERS.into(), table.buffers(threads).bytes()),
         (MODEL.into(), model_bytes(table, threads, patient)),
         (EVALUATION.into(), evaluation),
-    ]
+    ];
+    match written_bytes(table, patient) {
+        0 => {}
+        bytes => needs.push((PAGES.into(), bytes)),
+    }
+    needs
 }
 
 fn plan_of(table: &Table, kept: (bool, bool), threads: usize, runtime: u64, budget: u64) -> Result<Plan> {
     let mut plan = fit(|threads| needs(table, kept, threads, runtime), threads, budget)?;
-    plan.spare
-        .push((BUFFERS, table.buffers(plan.threads).spare_bytes));
+    plan.spare = table.buffers(plan.threads).spare_bytes;
     // A pack is made where there is room for it.
     let is_made = table.pack.as_ref().is_some_and(|pack| !pack.is_ready());
-    if is_made && plan.total() + WRITE_BEHIND_BYTES <= budget {
-        plan.holders.push(("pack".into(), WRITE_BEHIND_BYTES));
+    let written = plan.bytes(PAGES);
+    if is_made && plan.total() - written + WRITE_BEHIND_BYTES <= budget {
         // The pack waits for the disk, or the model does.
-        plan.spare.push((MODEL, written_bytes(table, kept.1)));
+        plan.holders.retain(|(name, _)| name != PAGES);
+        plan.holders.push(("pack".into(), WRITE_BEHIND_BYTES));
     }
     Ok(plan)
 }
@@ -127,7 +131,7 @@ pub(crate) fn fit(needs: impl Fn(usize) -> Vec<(String, u64)>, threads: usize, b
             threads,
             holders,
             budget,
-            spare: Vec::new(),
+            spare: 0,
         }),
         None => Err(Error::BudgetTooSmall {
             least: total(&needs(1)),
@@ -145,8 +149,9 @@ pub const THREAD_BYTES: u64 = 250_000;
 /// The holders that training itself takes from the ledger at its start.
 pub(super) const MODEL: &str = "model";
 pub(super) const EVALUATION: &str = "evaluation";
+pub(super) const PAGES: &str = "file pages";
 
-/// Weights, curvature, what pieces on their way carry, the scratch of a solve, and what a file is written through.
+/// Weights, curvature, what pieces on their way carry, and the scratch of a solve.
 fn model_bytes(table: &Table, threads: usize, patient: bool) -> u64 {
     let total = n_weights(table);
     let weights = (total * size_of::<f64>()) as u64;
@@ -162,11 +167,11 @@ fn model_bytes(table: &Table, threads: usize, patient: bool) -> u64 {
     } else {
         // The cells, which become the weights, and with patience the weights that are judged and the best so far.
         let judged = if patient { 2 * weights } else { 0 };
-        Adaptive::bytes(total) + judged + written_bytes(table, patient) + PIECE_BYTES
+        Adaptive::bytes(total) + judged + PIECE_BYTES
     }
 }
 
-/// What waits for the disk of a wide model.
+/// What waits for the disk of a wide model that is saved.
 fn written_bytes(table: &Table, patient: bool) -> u64 {
     let total = n_weights(table);
     match total <= FULL_WIDTH {

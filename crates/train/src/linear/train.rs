@@ -12,7 +12,7 @@ use tidegate_memory::{Grant, Ledger};
 use super::judge::{Chosen, judge};
 use super::moments::Moments;
 use super::newton::Step;
-use super::plan::{EVALUATION, MODEL, Plan};
+use super::plan::{EVALUATION, MODEL, PAGES, Plan};
 use super::state::{Method, Settings, State};
 use super::{ClassWeights, Problem};
 use crate::report::largest_weights;
@@ -84,7 +84,7 @@ pub fn train(
             .map(Grant::pin)
             .map_err(|source| Error::Memory { what: name, source })
     };
-    let _held = (granted(MODEL)?, granted(EVALUATION)?);
+    let _held = (granted(MODEL)?, granted(EVALUATION)?, granted(PAGES)?);
     let state = match resume {
         Some(checkpoint) => {
             let state = State::restore(checkpoint, &problem, &settings)?;

@@ -270,7 +270,7 @@ pub fn plan(
         threads,
         holders: needs(program.bytes(), threads, data),
         budget,
-        spare: Vec::new(),
+        spare: 0,
     };
     Ok(Planned {
         program,

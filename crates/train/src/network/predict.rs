@@ -69,7 +69,7 @@ pub fn predict_plan(
                     threads,
                     holders: fixed(source.feed_bytes(&feed)),
                     budget,
-                    spare: Vec::new(),
+                    spare: 0,
                 };
                 return Ok(PredictPlanned {
                     program,
