@@ -281,7 +281,7 @@ fn a_linear_model_that_does_not_fit_is_hashed_into_fewer_places() {
     place.write("data.csv", text);
     let train = "train data.csv --target y --model linear --epochs 100 --memory";
     let plan = place.json("plan data.csv --target y --model linear --epochs 100 --memory 14MB");
-    let change = &plan["plan"]["changes"][0];
+    let change = &plan["changes"][0];
     assert_eq!(change["knob"], "encoding", "{plan}");
     assert_eq!(
         change["to"],
