@@ -78,7 +78,7 @@ def knobs():
     ]
     sizes = lambda *batches: [["--micro-batch", str(batch)] for batch in batches]
     yield Job("deep cnn 64×64, batch 128", "pictures 1536 64 3", [str(word) for word in network(DEEP, 128)]), sizes(64, 32, 16) + common
-    yield Job("resnet18 64×64, batch 64", "pictures 256 64 3", ["--model", "resnet18", "--batch", "64", "--epochs", "2"]), sizes(32, 16) + common + [["--freeze", "layer1,layer2"]]
+    yield Job("resnet18 64×64, batch 64", "pictures 256 64 3", ["--model", "resnet18", "--batch", "64", "--epochs", "2"]), sizes(32, 16) + common + [["--freeze", "conv1,bn1"]]
     yield Job("mlp, batch 8192", "vectors 65536 512", [str(word) for word in network(MLP, 8192)]), sizes(4096, 1024) + common + [["--keep", "f16"]]
 
 
