@@ -212,7 +212,7 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
         n_bins: features.iter().map(FeatureBins::n_bins).sum(),
         ..Shape::new(prepared.encoding.rows.unwrap_or(0) as usize, features.len())
     };
-    let rows_at_most = |table: &Table| {
+    let rows_at_most = |table: &Table, threads: usize| {
         let reading = fixed + table.encoder_bytes() + table.pass_needs(threads).bytes();
         budget.saturating_sub(reading + budget / SPARE)
     };
@@ -220,12 +220,16 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
     let all_rows = boost::rows_bytes(shape.n_rows, shape.n_features);
     prepared
         .table
-        .read_ahead_while(|table| rows_at_most(table) >= all_rows);
+        .read_ahead_while(|table| rows_at_most(table, threads) >= all_rows);
+    // Fewer threads read where not even a block on its way to the disk has room.
+    let block = boost::rows_bytes(shape.n_rows.min(boost::BLOCK_ROWS), shape.n_features) + WRITE_BEHIND_BYTES;
+    let fits = |threads: &usize| rows_at_most(&prepared.table, *threads) >= all_rows.min(block);
+    prepared.threads = (1..=threads).rev().find(fits).unwrap_or(1);
     let prepared = &*prepared;
     let table = &prepared.table;
-    let buffers = table.pass_needs(threads);
+    let buffers = table.pass_needs(prepared.threads);
     let shape = Shape {
-        rows_at_most: rows_at_most(table),
+        rows_at_most: rows_at_most(table, prepared.threads),
         ..shape
     };
     let encoders = table.encoders.bytes();

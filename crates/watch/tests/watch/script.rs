@@ -177,30 +177,35 @@ fn long_scripts_take_no_square_of_their_lines() {
     let examples = examples();
     let long = |source: &str, lines: usize| source.repeat(lines / source.lines().count().max(1) + 1);
     let all: String = examples.iter().map(|example| example.source.as_str()).collect();
-    let mut scripts = vec![("all of them".to_string(), long(&all, 20_000))];
+    let append = "    kept.append(np.load(name))\n";
+    let step = "    loss = criterion(model(x))\n    total += loss\n    loss.backward()\n";
+    type Long<'a> = (String, usize, Box<dyn Fn(usize) -> String + 'a>);
+    let mut scripts: Vec<Long> = vec![("all of them".into(), 20_000, Box::new(|lines| long(&all, lines)))];
     // Each for itself shows what takes the square of its lines.
-    scripts.extend(examples.iter().map(|example| {
-        (
-            format!("{}: {}", example.file, example.title),
-            long(&example.source, 2_000),
-        )
+    scripts.extend(examples.iter().map(|example| -> Long {
+        let name = format!("{}: {}", example.file, example.title);
+        (name, 2_000, Box::new(|lines| long(&example.source, lines)))
     }));
     // And so does one loop around them all.
-    let append = "    kept.append(np.load(name))\n".repeat(20_000);
-    scripts.push((
-        "a long loop".into(),
-        format!("import numpy as np\nfor name in names:\n{append}"),
-    ));
-    let step = "    loss = criterion(model(x))\n    total += loss\n    loss.backward()\n".repeat(6_667);
-    scripts.push((
-        "a long step".into(),
-        format!("import torch\nfor x in loader:\n{step}"),
-    ));
-    for (name, source) in scripts {
+    let around = |head: &'static str, body: &'static str| move |lines| format!("{head}{}", long(body, lines));
+    let appended = around("import numpy as np\nfor name in names:\n", append);
+    scripts.push(("a long loop".into(), 20_000, Box::new(appended)));
+    let stepped = around("import torch\nfor x in loader:\n", step);
+    scripts.push(("a long step".into(), 20_000, Box::new(stepped)));
+    let took = |source: &str| {
         let start = processor_time();
-        let number = found(&source).len();
-        let took = processor_time() - start;
-        assert!(took.as_secs_f64() < 5.0, "{name}: {number} findings in {took:?}");
+        let number = found(source).len();
+        (number, (processor_time() - start).as_secs_f64())
+    };
+    for (name, lines, script) in scripts {
+        let (_, quarter) = took(&script(lines / 4));
+        let (number, whole) = took(&script(lines));
+        // Four times as long: the square would be sixteen times. Some milliseconds may be anything.
+        assert!(
+            whole < 8.0 * quarter + 0.05,
+            "{name}: {number} findings in {whole} s, a quarter of it in {quarter} s"
+        );
+        assert!(whole < 3.0, "{name}: {number} findings in {whole} s");
     }
 }
 
