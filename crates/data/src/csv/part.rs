@@ -148,8 +148,9 @@ impl Part for CsvPart {
         let has_texts = reading.wanted.iter().any(|wanted| wanted.read == Read::Text);
         PieceSize {
             text: TextBuffer::bytes_needed(),
-            // Some more rows than the sample says, as buffers are made for them.
-            rows: likely_rows + likely_rows / 8 + 1,
+            // Some more rows than the sample says, as buffers are made for them: a block is shorter than the sample, and its
+            // rows differ more.
+            rows: likely_rows + likely_rows / 6 + 1,
             // In large pages the kernel counts some of the rest, too.
             likely_rows: likely_rows + likely_rows / 16,
             texts: if has_texts { text } else { 0 },

@@ -133,7 +133,7 @@ impl Part for JsonPart {
         };
         // Some more rows than the sample says, as buffers are made for them.
         let likely_rows = (text as f64 / self.row_bytes.max(1.0)).ceil() as u64;
-        let rows = likely_rows + likely_rows / 8 + 1;
+        let rows = likely_rows + likely_rows / 6 + 1;
         PieceSize {
             text: TextBuffer::bytes_needed(),
             rows,
