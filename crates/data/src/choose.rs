@@ -37,6 +37,9 @@ pub struct Planned {
     pub width: Width,
     pub bytes_per_row: f64,
     pub why: String,
+    /// What telling all its categories apart would have taken more, where the budget has no room for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_bytes: Option<u64>,
 }
 
 /// Up to so many categories, a linear model gets a column for each. More are hashed: on 7.65 million rows with three
@@ -109,6 +112,7 @@ impl Candidate<'_> {
                 Purpose::Linear => Batch::values_bytes(width, sparse_values),
             },
             why,
+            missed_bytes: encoder.as_ref().and_then(|encoder| self.missed_bytes(encoder)),
         };
         let feature = encoder.map(|encoder| Feature {
             name: self.name.into(),
@@ -124,6 +128,16 @@ impl Candidate<'_> {
             categories,
             planned,
         }
+    }
+
+    fn missed_bytes(&self, encoder: &Encoder) -> Option<u64> {
+        let Values::Categories(table) = &self.fit.values else {
+            return None;
+        };
+        let by_category = matches!(encoder, Encoder::Impact(_))
+            || (matches!(encoder, Encoder::Hash(_)) && self.distinct() <= self.most_dummies() as f64);
+        let share = self.distinct() / table.len().max(1) as f64 - 1.0;
+        (by_category && !table.is_exact()).then(|| (share.max(0.0) * table.bytes() as f64) as u64)
     }
 
     /// About so many different values, missing not among them.

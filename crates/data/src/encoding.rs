@@ -236,6 +236,7 @@ impl Table {
                 width: Width::default(),
                 bytes_per_row: 0.0,
                 why: column.judged.why.clone(),
+                missed_bytes: None,
             })
         };
         self.columns.iter().map(line).collect()
@@ -269,6 +270,7 @@ impl Table {
                 width: encoder.width(),
                 bytes_per_row: Batch::values_bytes(encoder.width(), 0.0),
                 why: "scaled by a sample".into(),
+                missed_bytes: None,
             });
             features.push(Feature {
                 name: column.name.clone(),

@@ -68,8 +68,8 @@ pub struct Change {
     pub to: String,
     /// Bytes that it takes from the peak.
     pub saves: u64,
-    /// How many times as long a step takes.
-    pub slowdown: f64,
+    /// How many times as long a step takes, where that is known.
+    pub slowdown: Option<f64>,
     /// What does not stay the same, if anything.
     #[serde(default)]
     pub alters: Option<String>,

@@ -1,5 +1,7 @@
 //! Packs of binned rows, for trees: blocks that several threads read in any order.
 
+use std::sync::OnceLock;
+
 use tidegate_memory::Holder;
 
 use super::build::Builder;
@@ -46,11 +48,16 @@ impl BinsWriter {
     }
 
     pub fn finish(self) -> Result<BinsPack, PackProblem> {
-        Ok(BinsPack {
-            file: self.builder.finish()?,
-            n_features: self.n_features,
-        })
+        Ok(BinsPack::new(self.builder.finish()?, self.n_features))
     }
+}
+
+/// What is read of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Only the bins, without what was to be predicted and which rows are held out.
+    Bins,
+    Whole,
 }
 
 /// A complete pack of bins.
@@ -58,9 +65,20 @@ impl BinsWriter {
 pub struct BinsPack {
     file: PackFile,
     n_features: usize,
+    /// The checksums of what stands behind the bins, of the blocks that were read whole: with them the bins alone can
+    /// be checked, too.
+    behind: Box<[OnceLock<u32>]>,
 }
 
 impl BinsPack {
+    fn new(file: PackFile, n_features: usize) -> BinsPack {
+        BinsPack {
+            behind: file.entries.iter().map(|_| OnceLock::new()).collect(),
+            file,
+            n_features,
+        }
+    }
+
     /// Opens a pack; `None` if there is none. A torn one is dropped, and the problem says so: build it again.
     pub fn open(
         store: &PackStore,
@@ -70,7 +88,7 @@ impl BinsPack {
     ) -> Result<Option<BinsPack>, PackProblem> {
         let layout = Layout::Bins { features: n_features };
         let file = store.open(key, layout, holder)?;
-        Ok(file.map(|file| BinsPack { file, n_features }))
+        Ok(file.map(|file| BinsPack::new(file, n_features)))
     }
 
     pub fn n_features(&self) -> usize {
@@ -103,13 +121,13 @@ impl BinsPack {
         self.file.manifest.data_bytes
     }
 
-    /// Has the kernel read a block ahead, for somebody who reads it soon.
-    pub fn will_read(&self, block: usize) {
-        self.file.will_read(block);
+    /// Has the kernel read a block ahead, for somebody who reads that part of it soon.
+    pub fn will_read(&self, block: usize, part: Part) {
+        self.file.will_read(block, self.segments(block, part));
     }
 
-    /// Reads a block into the beginning of the buffers, from any thread. A damaged block is an error, and the pack is
-    /// dropped so that the next run builds it again.
+    /// Reads a block into the beginning of the buffers, from any thread. Of a block that was not yet read whole, all is
+    /// read, whatever the part. A damaged block is an error, and the pack is dropped so that the next run builds it again.
     ///
     /// # Panics
     ///
@@ -117,6 +135,7 @@ impl BinsPack {
     pub fn read_block(
         &self,
         block: usize,
+        part: Part,
         bins: &mut [u8],
         target: &mut [f32],
         held_out: &mut [u8],
@@ -124,23 +143,45 @@ impl BinsPack {
         let n_rows = self.n_rows(block);
         let bins = &mut bins[..n_rows * self.n_features];
         let (target, held_out) = (bytes_of_mut(&mut target[..n_rows]), &mut held_out[..n_rows]);
-        let entry = self.file.entries[block];
-        let body = self.file.body(block);
+        let segments = self.segments(block, part);
+        let mut whole = self.file.body(block);
+        whole.segments.truncate(segments);
+        let behind_bytes = (target.len() + held_out.len()) as u64;
+        let mut into = [&mut *bins, &mut *target, &mut *held_out];
         self.file
-            .read(block, &mut [], &body, &mut [bins, target, held_out])?;
-        self.file.drop_cached(block);
-        if checksum(&[bins, target, held_out]) != entry.body_checksum {
+            .read(block, &mut [], &whole, &mut into[..segments])?;
+        self.file.drop_cached(block, segments);
+        let behind = match self.behind[block].get().filter(|_| segments == 1) {
+            Some(known) => *known,
+            None => checksum(&[target, held_out]),
+        };
+        let mut read = hasher(&[bins]);
+        read.combine(&crc32fast::Hasher::new_with_initial_len(behind, behind_bytes));
+        if read.finalize() != self.file.entries[block].body_checksum {
             return Err(self.file.damaged(block));
         }
+        let _ = self.behind[block].set(behind);
         Ok(())
+    }
+
+    /// How many segments of a block's body are read for a part of it.
+    fn segments(&self, block: usize, part: Part) -> usize {
+        match part == Part::Bins && self.behind[block].get().is_some() {
+            true => 1,
+            false => 3,
+        }
     }
 }
 
 /// CRC-32 of all buffers, one after another.
 pub(super) fn checksum(body: &[&[u8]]) -> u32 {
+    hasher(body).finalize()
+}
+
+fn hasher(body: &[&[u8]]) -> crc32fast::Hasher {
     let mut checksum = crc32fast::Hasher::new();
     for bytes in body {
         checksum.update(bytes);
     }
-    checksum.finalize()
+    checksum
 }

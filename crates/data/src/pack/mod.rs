@@ -37,7 +37,7 @@ mod store;
 mod table;
 mod write;
 
-pub use bins::{BinsPack, BinsWriter};
+pub use bins::{BinsPack, BinsWriter, Part};
 pub use build::PackOptions;
 pub use layout::Layout;
 pub use problem::PackProblem;

@@ -17,6 +17,9 @@ use super::store::{DATA, PackKey, PackStore};
 use crate::input::{RWF_DONTCACHE, expect_single_pieces};
 use crate::{Error, Result};
 
+/// The smallest page that files are read by.
+const PAGE_BYTES: u64 = 4096;
+
 /// A complete pack, open for reading. It can be read from several threads, and to its end even when it is removed.
 #[derive(Debug)]
 pub(crate) struct PackFile {
@@ -130,20 +133,28 @@ impl PackFile {
         }
     }
 
-    /// Has the kernel read a batch ahead; whoever reads it then [drops](PackFile::drop_cached) it.
-    pub(crate) fn will_read(&self, batch: usize) {
-        self.advise(batch, libc::POSIX_FADV_WILLNEED);
+    /// Has the kernel read the first segments of a batch ahead; whoever reads them then
+    /// [drops](PackFile::drop_cached) them.
+    pub(crate) fn will_read(&self, batch: usize, segments: usize) {
+        self.advise(batch, segments, libc::POSIX_FADV_WILLNEED);
     }
 
     /// Drops what was read ahead of a batch from the page cache.
-    pub(crate) fn drop_cached(&self, batch: usize) {
-        self.advise(batch, libc::POSIX_FADV_DONTNEED);
+    pub(crate) fn drop_cached(&self, batch: usize, segments: usize) {
+        self.advise(batch, segments, libc::POSIX_FADV_DONTNEED);
     }
 
-    fn advise(&self, batch: usize, advice: libc::c_int) {
+    fn advise(&self, batch: usize, segments: usize, advice: libc::c_int) {
         let entry = &self.entries[batch];
-        let bytes = u64::from(entry.header_bytes) + self.body(batch).bytes;
-        let (offset, bytes) = (entry.offset as libc::off_t, bytes as libc::off_t);
+        let body = self.body(batch);
+        let Some(last) = body.segments[..segments].last() else {
+            return;
+        };
+        // Whole pages: a part of one would stay.
+        let start = (entry.offset + u64::from(entry.header_bytes)) / PAGE_BYTES * PAGE_BYTES;
+        let end = entry.offset + u64::from(entry.header_bytes) + last.at + last.bytes;
+        let bytes = end.next_multiple_of(PAGE_BYTES) - start;
+        let (offset, bytes) = (start as libc::off_t, bytes as libc::off_t);
         // SAFETY: advice on an open descriptor touches no memory of ours.
         unsafe { libc::posix_fadvise(self.file.as_raw_fd(), offset, bytes, advice) };
     }

@@ -1,6 +1,7 @@
 //! Packs of bins: what was pushed comes back, from any thread, in any order.
 
-use tidegate_data::BinsPack;
+use tidegate_data::pack::Part;
+use tidegate_data::{BinsPack, Error};
 use tidegate_memory::Ledger;
 
 use crate::help::{Block, Scratch, key, options, write_bins};
@@ -31,8 +32,14 @@ fn blocks_come_back_as_they_were_pushed() {
             for (i, &n_rows) in blocks.iter().enumerate() {
                 assert_eq!(pack.n_rows(i), n_rows);
                 let mut read = Block::empty(n_rows, n_features);
-                pack.read_block(i, &mut read.bins, &mut read.target, &mut read.held_out)
-                    .unwrap();
+                pack.read_block(
+                    i,
+                    Part::Whole,
+                    &mut read.bins,
+                    &mut read.target,
+                    &mut read.held_out,
+                )
+                .unwrap();
                 assert!(
                     read == Block::new(first, n_rows, n_features),
                     "block {i} of {blocks:?}"
@@ -61,13 +68,58 @@ fn several_threads_read_at_once() {
                 let mut read = Block::empty(n_rows, n_features);
                 for turn in 0..pack.n_blocks() {
                     let block = (turn * 7 + thread * 11) % pack.n_blocks();
-                    pack.read_block(block, &mut read.bins, &mut read.target, &mut read.held_out)
-                        .unwrap();
+                    pack.read_block(
+                        block,
+                        Part::Whole,
+                        &mut read.bins,
+                        &mut read.target,
+                        &mut read.held_out,
+                    )
+                    .unwrap();
                     assert!(read == Block::new(block * n_rows, n_rows, n_features));
                 }
             });
         }
     });
+}
+
+#[test]
+fn bins_alone_are_read_and_checked() {
+    let scratch = Scratch::numbers(2);
+    let holder = Ledger::new(64 << 20).holder("pack");
+    let (n_features, n_rows) = (3, 500);
+    write_bins(&scratch.options(), n_features, &[n_rows; 2], &holder);
+    let open = || {
+        BinsPack::open(&scratch.store(), key(), n_features, &holder)
+            .unwrap()
+            .unwrap()
+    };
+    let pack = open();
+    let read = |block: usize, part: Part, into: &mut Block| {
+        pack.read_block(block, part, &mut into.bins, &mut into.target, &mut into.held_out)
+    };
+    // Not read before: whatever is asked for, all of it is read.
+    let mut first = Block::empty(n_rows, n_features);
+    read(0, Part::Bins, &mut first).unwrap();
+    assert!(first == Block::new(0, n_rows, n_features));
+    // Read before: the bins, and nothing else.
+    let mut again = Block::empty(n_rows, n_features);
+    read(0, Part::Bins, &mut again).unwrap();
+    let nothing = Block::empty(n_rows, n_features);
+    assert!(again.bins == first.bins && again.target == nothing.target && again.held_out == nothing.held_out);
+
+    read(1, Part::Whole, &mut first).unwrap();
+    let data = scratch.pack().join("data.arrow");
+    let mut bytes = std::fs::read(&data).unwrap();
+    let bins = bytes
+        .windows(first.bins.len())
+        .position(|window| window == first.bins)
+        .unwrap();
+    bytes[bins + 700] ^= 1;
+    std::fs::write(&data, bytes).unwrap();
+    let error = read(1, Part::Bins, &mut first).unwrap_err();
+    assert!(matches!(error, Error::PackDamaged { batch: 1, .. }), "{error}");
+    assert!(!scratch.pack().exists(), "the next run builds it again");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Several builders of one pack: each works aside, one wins, all use it.
 
+use tidegate_data::pack::Part;
 use tidegate_data::{BinsPack, BinsWriter};
 use tidegate_memory::Ledger;
 
@@ -43,8 +44,14 @@ fn the_loser_uses_what_the_winner_wrote() {
     drop(third);
     for pack in &packs {
         let mut read = Block::empty(100, 2);
-        pack.read_block(0, &mut read.bins, &mut read.target, &mut read.held_out)
-            .unwrap();
+        pack.read_block(
+            0,
+            Part::Whole,
+            &mut read.bins,
+            &mut read.target,
+            &mut read.held_out,
+        )
+        .unwrap();
         assert!(read == Block::new(0, 100, 2));
     }
     let left: Vec<_> = std::fs::read_dir(scratch.store().path())

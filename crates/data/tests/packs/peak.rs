@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tidegate_data::BinsPack;
+use tidegate_data::pack::Part;
 use tidegate_memory::Ledger;
 
 use crate::help::{Block, Scratch, key, write_bins};
@@ -28,8 +29,14 @@ fn work(folder: &Path) {
         .unwrap();
     let mut read = Block::empty(BLOCKS[0], N_FEATURES);
     for block in (0..pack.n_blocks()).chain(0..pack.n_blocks()) {
-        pack.read_block(block, &mut read.bins, &mut read.target, &mut read.held_out)
-            .unwrap();
+        pack.read_block(
+            block,
+            Part::Whole,
+            &mut read.bins,
+            &mut read.target,
+            &mut read.held_out,
+        )
+        .unwrap();
     }
 }
 

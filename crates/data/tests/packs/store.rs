@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
-use tidegate_data::pack::{Layout, PackInfo, Prune};
+use tidegate_data::pack::{Layout, PackInfo, Part, Prune};
 use tidegate_data::{BinsPack, PackKey, PackStore};
 use tidegate_memory::Ledger;
 
@@ -164,6 +164,8 @@ fn a_pack_that_is_removed_can_be_read_to_its_end() {
     let pack = BinsPack::open(&store, numbered(0), 4, &holder).unwrap().unwrap();
     store.remove(numbered(0)).unwrap();
     let (mut bins, mut target, mut held_out) = ([0; 2_400], [0.0; 600], [0; 600]);
-    pack.read_block(0, &mut bins, &mut target, &mut held_out).unwrap();
-    pack.read_block(1, &mut bins, &mut target, &mut held_out).unwrap();
+    pack.read_block(0, Part::Whole, &mut bins, &mut target, &mut held_out)
+        .unwrap();
+    pack.read_block(1, Part::Whole, &mut bins, &mut target, &mut held_out)
+        .unwrap();
 }

@@ -236,7 +236,7 @@ fn change_lines(changes: &[Change]) -> Vec<String> {
             change.knob.clone(),
             change.to.clone(),
             format!("saves {}", format_bytes(change.saves)),
-            factor(change.slowdown),
+            change.slowdown.map_or_else(|| "time unavailable".into(), factor),
             change.alters.clone().unwrap_or_default(),
         ]
     };
@@ -269,8 +269,9 @@ fn alternative_lines(alternatives: &[Alternative]) -> Vec<String> {
 pub(super) fn changes(changes: &[Change]) -> Option<String> {
     let one = |change: &Change| {
         let saves = format_bytes(change.saves);
-        let slowdown = factor(change.slowdown);
-        format!("{} {} saves {saves}, {slowdown}", change.knob, change.to)
+        let slowdown = change.slowdown.map(|times| format!(", {}", factor(times)));
+        let slowdown = slowdown.unwrap_or_default();
+        format!("{} {} saves {saves}{slowdown}", change.knob, change.to)
     };
     let all: Vec<String> = changes.iter().map(one).collect();
     (!all.is_empty()).then(|| all.join(" · "))
@@ -316,7 +317,7 @@ mod tests {
                 knob: "micro-batch".into(),
                 to: "8 samples, 4 times a step".into(),
                 saves: 60_000_000,
-                slowdown: 1.08,
+                slowdown: Some(1.08),
                 alters: Some("statistics are of 8 samples".into()),
             }],
             alternatives: vec![Alternative {

@@ -13,9 +13,10 @@ use tidegate_train::boost::{
 use tidegate_train::{
     EarlyStop, Error as TrainError, Event as Told, FeatureImportance, Learned, Model, Report, RowReport,
 };
-use tidegate_watch::{Event, Plan as WirePlan};
+use tidegate_watch::{Change, Event, Plan as WirePlan, Times};
 
 use super::relay::{About, Passing, Relay};
+use super::times::units;
 use super::train::{CHECKPOINT_EVERY, Prepared, end_dry, refuse_device};
 use super::{Speaker, largest_stage};
 use crate::{ClassWeights, Error, Growth as AskedGrowth, Job, Result};
@@ -48,6 +49,9 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     };
     let plan = plan(&mut prepared, &features, &options)?;
     if places.dry.is_some() {
+        if let Some(times) = time(&prepared, &features, &options, &plan)? {
+            speaker.say(Event::Times(times));
+        }
         end_dry(speaker);
         return Ok(None);
     }
@@ -288,6 +292,12 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
     let told = WirePlan {
         holders,
         needs,
+        changes: prepared
+            .changes
+            .iter()
+            .cloned()
+            .chain(streams(&plan, options))
+            .collect(),
         threads: Some(plan.threads as u64),
         // Rows that do not fit stream from a pack.
         disk_bytes: Some(match plan.resident_blocks == plan.shape.n_blocks() {
@@ -298,6 +308,109 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
     };
     prepared.speaker.say(about.complete(told, "boost", budget));
     Ok(plan)
+}
+
+/// Trees are timed over so many rows at the most, after one that warms up.
+const TIMED_ROWS: usize = 8 * boost::BLOCK_ROWS;
+const TIMED_TREES: usize = 3;
+
+/// Grows some trees over the first rows to know how long they take; `None` where there is no room for that beside what
+/// reads them. Nothing of it is kept.
+fn time(
+    prepared: &Prepared,
+    features: &[FeatureBins],
+    options: &Options,
+    plan: &Plan,
+) -> Result<Option<Times>> {
+    let (speaker, ledger) = (prepared.speaker, &prepared.ledger);
+    let shape = Shape {
+        n_rows: plan.shape.n_rows.min(TIMED_ROWS),
+        ..plan.shape
+    };
+    let few = Options {
+        trees: 1 + TIMED_TREES.min(options.trees),
+        early_stopping: None,
+        ..options.clone()
+    };
+    let reading = prepared.table.pass_needs(prepared.threads).bytes();
+    let free = ledger.free().saturating_sub(reading);
+    let short = Shape {
+        rows_at_most: u64::MAX,
+        ..shape
+    };
+    let Ok(sample) = boost::plan(&short, &few, plan.threads, free) else {
+        return Ok(None);
+    };
+    if sample.streamed(&few).rows + sample.streamed(&few).state > 0 {
+        return Ok(None);
+    }
+    let passing = PassOptions {
+        threads: prepared.threads,
+        holdout: prepared.holdout,
+        start: None,
+    };
+    let rows = boost::first_rows(&prepared.table, features, &shape, &passing, ledger)?;
+    let training = Training {
+        blocks: &rows,
+        features,
+        options: &few,
+        plan: &sample,
+        ledger,
+        scratch: &prepared.places.checkpoint,
+        stop: speaker.stop,
+    };
+    let (mut warm, mut timed) = (None, None);
+    boost::train(&training, None, &mut |round| match warm {
+        None => warm = Some(Instant::now()),
+        Some(warm) => timed = Some((round.round - 1, warm.elapsed())),
+    })?;
+    let (one, all) = units("boost");
+    let streams = plan.resident_blocks < plan.shape.n_blocks();
+    Ok(timed.map(|(trees, took)| {
+        let times_as_many = plan.shape.n_rows as f64 / shape.n_rows as f64;
+        let tree = took.as_secs_f64() / trees as f64 * times_as_many;
+        Times {
+            step: one.into(),
+            epoch: all.into(),
+            step_seconds: Some(tree),
+            epoch_seconds: Some(tree * options.trees as f64),
+            basis: format!(
+                "by {trees} trees over {} rows{}",
+                shape.n_rows,
+                if streams {
+                    " in memory; the disk is not counted"
+                } else {
+                    ""
+                }
+            ),
+        }
+    }))
+}
+
+/// Says what is read from disk in every pass because it does not fit.
+fn streams(plan: &Plan, options: &Options) -> Option<Change> {
+    let boost::Streamed {
+        rows,
+        all_rows,
+        state,
+        all_state,
+    } = plan.streamed(options);
+    let share = |part: u64, all: u64, what: &str| {
+        let percent = 100.0 * part as f64 / all.max(1) as f64;
+        (part > 0).then(|| format!("{percent:.0}% of {what}"))
+    };
+    let parts = [
+        share(rows, all_rows, "the rows"),
+        share(state, all_state, "their state"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| Change {
+        knob: "rows".into(),
+        to: format!("{} read from disk in every pass", parts.join(" and ")),
+        saves: rows + state,
+        slowdown: None,
+        alters: None,
+    })
 }
 
 /// The least budget, with what the program itself takes.
@@ -330,14 +443,14 @@ fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Op
         let options = prepared.pack_options();
         let holder = ledger.holder("pack");
         match BinsPack::open(&options.store, options.key, features.len(), &holder) {
-            Ok(Some(pack)) if pack.total_rows() == plan.shape.n_rows as u64 => {
+            Ok(Some(pack)) if Rows::fits(&pack, &plan.shape) => {
                 let text = format!("using the pack {}", options.key);
                 speaker.say(Event::Notice { text });
                 let rows = Rows::from_pack(pack, plan, ledger)?;
                 return Ok(Some((rows, prepared.counted())));
             }
             Ok(Some(_)) => {
-                // Of other rows: it would stand in the way.
+                // Of other rows, or in other blocks: it would stand in the way.
                 let removed = options.store.remove(options.key);
                 removed.map_err(TrainError::Data)?;
             }

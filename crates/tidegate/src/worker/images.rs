@@ -108,7 +108,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, places: &Places) 
     let foresight = Foresight {
         disk: disk + to_come.iter().map(|needs| needs.disk).sum::<u64>(),
         stages: to_come.iter().map(packing).collect(),
-        absent: false,
+        ..Foresight::default()
     };
     let trained = Training {
         speaker,

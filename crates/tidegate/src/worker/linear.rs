@@ -54,7 +54,7 @@ pub(super) fn narrow(
             narrowed.iter().map(into).collect::<Vec<_>>().join(", ")
         ),
         saves: before.saturating_sub(now),
-        slowdown: 1.0,
+        slowdown: Some(1.0),
         alters: Some("more categories share a place".into()),
     }))
 }

@@ -43,6 +43,8 @@ pub(super) struct Foresight {
     pub disk: u64,
     /// What is held while they are made, where that is to come.
     pub stages: Vec<Vec<(String, u64)>>,
+    /// What was changed to fit before the network was chosen.
+    pub changes: Vec<Change>,
     /// Whether samples are only reckoned with, and cannot be fed.
     pub absent: bool,
 }
@@ -116,6 +118,7 @@ impl Training<'_> {
             disk_bytes: Some(self.foresight.disk + unpacked_bytes(&source, &planned.keep)),
             ..details(&planned)
         };
+        relay.details.changes.splice(..0, self.foresight.changes);
         if places.dry.is_some() {
             relay.tell(Told::Plan {
                 holders: planned.plan.holders.clone(),
@@ -274,7 +277,7 @@ pub(super) fn details(planned: &Planned) -> Plan {
         knob: change.knob.clone(),
         to: change.to.clone(),
         saves: change.saves,
-        slowdown: change.slowdown,
+        slowdown: Some(change.slowdown),
         alters: change.alters.clone(),
     };
     let alternative = |other: &tidegate_train::Alternative| Alternative {

@@ -81,7 +81,10 @@ fn train_on(
         validation: samples.held_out,
         holdout: Holdout::new(0.0, prepared.job.train.seed),
         usual_batch: USUAL_BATCH,
-        foresight,
+        foresight: Foresight {
+            changes: std::mem::take(&mut prepared.changes),
+            ..foresight
+        },
     }
     .run()?;
     Ok(trained.map(|(mut model, mut report)| {
@@ -208,6 +211,7 @@ fn foresee(prepared: &Prepared, options: &RowsOptions) -> Result<Option<(RowSamp
                     disk,
                     stages: vec![held.chain(encoding).filter(|(_, bytes)| *bytes > 0).collect()],
                     absent: true,
+                    ..Foresight::default()
                 }
             }
         };

@@ -192,6 +192,23 @@ fn train_table(speaker: &Speaker, job: &Job, budget: u64, runtime: u64, mut plac
     keep(speaker, &places, &model, &report)
 }
 
+/// Says which columns' categories are not told apart because there is no room for that.
+fn shared(encoding: &EncodingPlan) -> Option<Change> {
+    let missed: Vec<(&str, u64)> = encoding
+        .columns
+        .iter()
+        .filter_map(|column| Some((column.name.as_str(), column.missed_bytes?)))
+        .collect();
+    let names: Vec<String> = missed.iter().map(|(name, _)| format!("{name:?}")).collect();
+    (!missed.is_empty()).then(|| Change {
+        knob: "encoding".into(),
+        to: format!("not all categories of {} told apart", names.join(", ")),
+        saves: missed.iter().map(|(_, bytes)| bytes).sum(),
+        slowdown: Some(1.0),
+        alters: Some("categories share a group".into()),
+    })
+}
+
 /// Ends what was asked for a plan alone, once that is told.
 pub(super) fn end_dry(speaker: &Speaker) {
     speaker.say(Event::Done(Done::default()));
@@ -348,7 +365,7 @@ impl Site<'_> {
             return Ok(None);
         };
         give_freed_memory_back();
-        let changes = match kind {
+        let narrowed = match kind {
             ModelKind::Linear => {
                 let (held_out, patient) = (!holdout.is_none(), job.train.patience.is_some());
                 let least = |table: &Table| least_bytes(table, held_out, patient, runtime);
@@ -364,8 +381,8 @@ impl Site<'_> {
             job,
             places,
             table,
+            changes: shared(&encoding).into_iter().chain(narrowed).collect(),
             encoding,
-            changes: changes.into_iter().collect(),
             ledger,
             budget,
             fixed,

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use tidegate_data::target::Task;
 
 use super::objective::{Losses, Objective, predictions};
-use super::pass::{Halt, Site, Worker, pass};
+use super::pass::{Halt, Reads, Site, Worker, pass};
 use super::start::Facts;
 use super::state::Pieces;
 use crate::{Evaluator, Quality};
@@ -36,7 +36,7 @@ pub(super) fn evaluate(
     pass(
         site,
         &mut workers[..1],
-        (reads, Pieces::default()),
+        (Reads::whole(reads), Pieces::default()),
         &|_, visited, state| {
             let mut evaluator = evaluator.lock().expect("no thread panics with it");
             let (rows, n_rows) = (&visited.rows, visited.rows.target.len());

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use tidegate_data::pack::{BinsPack, BinsWriter};
-use tidegate_data::{PackProblem, PassOptions, Position, RowCounts, Table};
+use tidegate_data::pack::{BinsPack, BinsWriter, Part};
+use tidegate_data::{Batch, PackProblem, PassOptions, Position, RowCounts, Table};
 use tidegate_memory::{Grant, Holder, Ledger};
 
 use super::rows::{Block, BlockBuffer, Blocks, Resident, rows_bytes};
-use super::{FeatureBins, Plan, ROWS};
+use super::{FeatureBins, Plan, ROWS, Shape};
 use crate::{Error, Result};
 
 /// Binned rows, the first blocks in memory and the others in a pack.
@@ -17,6 +17,14 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Whether a pack has the rows that are planned for, in such blocks.
+    pub fn fits(pack: &BinsPack, shape: &Shape) -> bool {
+        let largest = (0..pack.n_blocks()).map(|block| pack.n_rows(block)).max();
+        pack.total_rows() == shape.n_rows as u64
+            && pack.n_blocks() == shape.n_blocks()
+            && largest.unwrap_or(0) <= shape.block_rows
+    }
+
     /// Reads as many blocks of a pack into memory as the plan has room for.
     pub fn from_pack(pack: BinsPack, plan: &Plan, ledger: &Ledger) -> Result<Rows> {
         let shape = &plan.shape;
@@ -24,7 +32,12 @@ impl Rows {
         let mut resident = Resident::new(shape.n_rows, shape.n_features, shape.block_rows, &holder)?;
         for block in 0..plan.resident_blocks {
             let mut buffer = BlockBuffer::new(pack.n_rows(block), shape.n_features);
-            pack.read_block(block, &mut buffer.bins, &mut buffer.target, &mut buffer.held_out)?;
+            let BlockBuffer {
+                bins,
+                target,
+                held_out,
+            } = &mut buffer;
+            pack.read_block(block, Part::Whole, bins, target, held_out)?;
             resident.push_block(buffer)?;
         }
         let all = plan.resident_blocks == pack.n_blocks();
@@ -53,7 +66,7 @@ impl Blocks for Rows {
         self.resident.n_features()
     }
 
-    fn block<'b>(&'b self, block: usize, buffer: &'b mut BlockBuffer) -> Result<Block<'b>> {
+    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b mut BlockBuffer) -> Result<Block<'b>> {
         match &self.pack {
             Some(pack) if block >= self.resident.n_blocks() => {
                 let BlockBuffer {
@@ -61,16 +74,16 @@ impl Blocks for Rows {
                     target,
                     held_out,
                 } = buffer;
-                pack.read_block(block, bins, target, held_out)?;
-                Ok(buffer.block(pack.n_rows(block), pack.n_features()))
+                pack.read_block(block, part, bins, target, held_out)?;
+                Ok(buffer.block(part, pack.n_rows(block), pack.n_features()))
             }
-            _ => self.resident.block(block, buffer),
+            _ => self.resident.block(block, part, buffer),
         }
     }
 
-    fn will_read(&self, block: usize) {
+    fn will_read(&self, block: usize, part: Part) {
         if let Some(pack) = self.pack.as_ref().filter(|_| block >= self.resident.n_blocks()) {
-            pack.will_read(block);
+            pack.will_read(block, part);
         }
     }
 }
@@ -91,13 +104,7 @@ pub fn fill(
     let counts = table.pass(
         options,
         ledger,
-        |batch| {
-            let mut bins = Vec::with_capacity(batch.n_rows() * features.len());
-            for row in batch.rows() {
-                bins.extend(features.iter().zip(row.dense).map(|(feature, x)| feature.bin(*x)));
-            }
-            bins
-        },
+        |batch| binned(batch, features),
         |batch, bins, position| -> Result<ControlFlow<()>> {
             n_rows += batch.n_rows() as u64;
             if n_rows > plan.shape.n_rows as u64 {
@@ -123,6 +130,43 @@ pub fn fill(
         Some(pack) if pack.total_rows() != n_rows => Err(no_pack(pack.of_other_rows())),
         _ => Ok(Some((rows, counts))),
     }
+}
+
+/// The first rows of `table`, binned and in memory: to see how long trees take.
+pub fn first_rows(
+    table: &Table,
+    features: &[FeatureBins],
+    shape: &Shape,
+    options: &PassOptions,
+    ledger: &Ledger,
+) -> Result<Resident> {
+    let holder = ledger.holder(ROWS);
+    let mut rows = Resident::new(shape.n_rows, features.len(), shape.block_rows, &holder)?;
+    let mut left = shape.n_rows;
+    table.pass(
+        options,
+        ledger,
+        |batch| binned(batch, features),
+        |batch, bins, _| -> Result<ControlFlow<()>> {
+            for (row, bins) in batch.rows().zip(bins.chunks_exact(features.len())).take(left) {
+                rows.push(bins, row.target as f32, row.held_out)?;
+            }
+            left = left.saturating_sub(batch.n_rows());
+            Ok(match left {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            })
+        },
+    )?;
+    Ok(rows)
+}
+
+fn binned(batch: &Batch, features: &[FeatureBins]) -> Vec<u8> {
+    let mut bins = Vec::with_capacity(batch.n_rows() * features.len());
+    for row in batch.rows() {
+        bins.extend(features.iter().zip(row.dense).map(|(feature, x)| feature.bin(*x)));
+    }
+    bins
 }
 
 /// Rows on their way into blocks.

@@ -133,7 +133,7 @@ pub(super) struct Packed {
 }
 
 /// Rows that a packed sum has room for.
-const PACKED_ROWS: usize = super::BLOCK_ROWS;
+const PACKED_ROWS: usize = super::MOST_BLOCK_ROWS;
 
 impl Packed {
     pub(super) fn new(n_histograms: usize, n_bins: usize) -> Packed {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::histogram::Packed;
 use super::objective::Losses;
-use super::rows::{Block, BlockBuffer, Blocks};
+use super::rows::{Block, BlockBuffer, Blocks, Part};
 use super::state::{BlockState, Pieces, States};
 use crate::{Error, Result};
 
@@ -71,12 +71,36 @@ pub(super) struct Visited<'b> {
     pub(super) number: usize,
 }
 
+/// What a pass reads of every block.
+pub(super) struct Reads {
+    rows: Part,
+    state: Pieces,
+}
+
+impl Reads {
+    /// The bins of the rows, and pieces of their state.
+    pub(super) fn bins(state: Pieces) -> Reads {
+        Reads {
+            rows: Part::Bins,
+            state,
+        }
+    }
+
+    /// All of the rows, and pieces of their state.
+    pub(super) fn whole(state: Pieces) -> Reads {
+        Reads {
+            rows: Part::Whole,
+            state,
+        }
+    }
+}
+
 /// Visits every block, in no certain order, and then lets every worker `finish`. The losses come back in the
 /// order of the blocks.
 pub(super) fn pass(
     site: &Site<'_>,
     workers: &mut [Worker],
-    (reads, writes): (Pieces, Pieces),
+    (reads, writes): (Reads, Pieces),
     visit: &(dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState) -> Losses + Sync),
     finish: &(dyn Fn(&mut Tools) + Sync),
 ) -> Result<Vec<Losses>, Halt> {
@@ -127,19 +151,19 @@ fn one(
     site: &Site<'_>,
     worker: &mut Worker,
     (block, n_threads): (usize, usize),
-    reads: &Pieces,
+    reads: &Reads,
     writes: &Pieces,
     visit: &(dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState) -> Losses + Sync),
 ) -> Result<Losses> {
     let visited = Visited {
-        rows: site.blocks.block(block, &mut worker.buffer)?,
+        rows: site.blocks.block(block, reads.rows, &mut worker.buffer)?,
         first_row: site.first_rows[block] as u32,
         number: block,
     };
     // What this thread comes to next is read while it works on this one.
     let next = block + n_threads;
     if next < site.blocks.n_blocks() {
-        site.blocks.will_read(next);
+        site.blocks.will_read(next, reads.rows);
     }
     if let Some(state) = site.states.resident.get(block) {
         let mut state = state.lock().expect("no thread panics with it");
@@ -149,7 +173,8 @@ fn one(
         .state
         .as_mut()
         .expect("states that are streamed have a buffer");
-    site.states.load(block, visited.rows.target.len(), state, reads)?;
+    site.states
+        .load(block, site.blocks.n_rows(block), state, &reads.state)?;
     let losses = visit(&mut worker.tools, &visited, state);
     // One at a time is in the page cache.
     if let Some(place) = worker.unsettled.take() {

@@ -8,7 +8,7 @@ use super::forest::{Forest, Walk};
 use super::hash::{Purpose, key, mix};
 use super::objective::{Objective, class};
 use super::plan::Shape;
-use super::rows::{BlockBuffer, Blocks, rows_bytes};
+use super::rows::{BlockBuffer, Blocks, Part, rows_bytes};
 use crate::{Error, Result};
 
 /// Rows that are looked at, at the most: the error of a mean over so many is below half a percent of its
@@ -123,7 +123,7 @@ impl Sample {
             target: Vec::new(),
         };
         for number in 0..n_blocks {
-            let block = blocks.block(number, &mut buffer)?;
+            let block = blocks.block(number, Part::Whole, &mut buffer)?;
             // What earlier blocks did not have is left to later ones.
             let quota = (PERMUTED_ROWS - sample.target.len()).div_ceil(n_blocks - number);
             let rows = (0..block.target.len()).filter(|row| block.held_out[*row] != 0);

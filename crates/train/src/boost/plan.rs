@@ -62,6 +62,15 @@ pub struct Plan {
     pub packed: usize,
 }
 
+/// Bytes that are read from disk in every pass, each beside all there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streamed {
+    pub rows: u64,
+    pub all_rows: u64,
+    pub state: u64,
+    pub all_state: u64,
+}
+
 /// The holder of the rows, which belongs to whoever makes the [`Blocks`](super::Blocks).
 pub const ROWS: &str = "rows";
 pub(super) const BUFFERS: &str = "block buffers";
@@ -87,6 +96,18 @@ impl Plan {
         rows_bytes(self.shape.largest_block(), self.shape.n_features)
     }
 
+    /// What is not in memory, of the rows and of their state.
+    pub fn streamed(&self, options: &Options) -> Streamed {
+        let state = |n_rows: usize| BlockState::bytes(n_rows, options.objective.n_outputs(), 0);
+        let resident = (self.resident_states * self.shape.block_rows).min(self.shape.n_rows);
+        Streamed {
+            rows: self.bytes_of_all_rows().saturating_sub(self.bytes(ROWS)),
+            all_rows: self.bytes_of_all_rows(),
+            state: state(self.shape.n_rows) - state(resident),
+            all_state: state(self.shape.n_rows),
+        }
+    }
+
     /// What a holder is planned to take.
     pub fn bytes(&self, holder: &str) -> u64 {
         let found = self.holders.iter().find(|(name, _)| name == holder);
@@ -95,8 +116,9 @@ impl Plan {
 }
 
 /// Works out what training takes within `budget`: with the threads and histograms that make for the fewest passes
-/// per thread, and then with as much as possible in memory, first the state of the rows, which is written too, then the rows. Refuses a budget that
-/// is too small even for one thread that streams everything and looks at one node at a time.
+/// per thread, and then with as much as possible in memory: first the state of the rows or first the rows, whichever saves
+/// more of the disk. Refuses a budget that is too small even for one thread that streams everything and looks at one node at
+/// a time.
 pub fn plan(shape: &Shape, options: &Options, threads: usize, budget: u64) -> Result<Plan> {
     let full = max_histograms(options);
     // A node of two is the smaller one, which is added up; the other is what is left of their parent.
@@ -167,8 +189,12 @@ impl Plan {
             let readable = plan.resident_blocks == 0 || plan.bytes(ROWS) + beside <= plan.shape.rows_at_most;
             readable && plan.total() <= plan.budget
         };
-        // The most that fits: what more blocks take only grows, but for the last one, tried above.
+        // The most that fits: what more blocks take only grows, but for the last one, tried with all there is, too.
         let most = |plan: &mut Plan, set: fn(&mut Plan, usize)| {
+            set(plan, n_blocks);
+            if fits(plan) {
+                return;
+            }
             let (mut low, mut high) = (0, n_blocks.saturating_sub(1));
             while low < high {
                 let middle = (low + high).div_ceil(2);
@@ -181,13 +207,32 @@ impl Plan {
             }
             set(plan, low);
         };
-        self.resident_blocks = 0;
-        if fits(&self) {
-            most(&mut self, |plan, n| plan.resident_blocks = n);
+        (self.resident_states, self.resident_blocks) = (0, 0);
+        let states = |plan: &mut Plan| most(plan, |plan, n| plan.resident_states = n);
+        let rows = |plan: &mut Plan| most(plan, |plan, n| plan.resident_blocks = n);
+        if self.states_first(options) {
+            states(&mut self);
+            rows(&mut self);
         } else {
-            most(&mut self, |plan, n| plan.resident_states = n);
+            rows(&mut self);
+            states(&mut self);
         }
         fits(&self).then(|| self.with_holders(options))
+    }
+
+    /// Whether a byte of state in memory saves more of the disk than a byte of rows, tree by tree.
+    fn states_first(&self, options: &Options) -> bool {
+        let (n_features, n_outputs) = (self.shape.n_features as u64, options.objective.n_outputs());
+        let (value, place) = (size_of::<f32>() as u64, size_of::<u16>() as u64);
+        let fills = options.depth.saturating_sub(1) as u64;
+        let rows = (fills + 1) * n_features + rows_bytes(1, 0);
+        // In every fill the slopes of one class and the order, which is written, too; at the end the margins, the slopes
+        // of what comes next, and the order.
+        let state = fills * (value + place + WRITING * place)
+            + (2 * value + WRITING * value)
+            + (value + WRITING * value)
+            + (place + WRITING * place);
+        state * rows_bytes(1, self.shape.n_features) > rows * BlockState::bytes(1, n_outputs, 0)
     }
 
     fn with_holders(mut self, options: &Options) -> Plan {
@@ -232,6 +277,8 @@ impl Plan {
     }
 }
 
+/// A byte that is written takes as long as so many that are read.
+const WRITING: u64 = 2;
 /// A block's first row, rows and losses.
 const BLOCK_BYTES: u64 = 64;
 /// A node of a tree in its flat arrays, in those of the copy that is kept at the end, and as it is walked. Every second

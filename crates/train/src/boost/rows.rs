@@ -1,11 +1,14 @@
 //! Binned rows in blocks: some in memory, the rest read when their turn comes.
 
+pub use tidegate_data::pack::Part;
 use tidegate_memory::{Grant, Holder};
 
 use crate::{Error, Result};
 
 /// The most rows of a block: their numbers fit 16 bits, and their sums of 16 bit gradients fit 32.
-pub const BLOCK_ROWS: usize = 65_536;
+pub const MOST_BLOCK_ROWS: usize = 65_536;
+/// The rows of a block unless said otherwise: they stay in a core's cache, and streaming them takes little room.
+pub const BLOCK_ROWS: usize = 16_384;
 
 /// Binned rows, wherever they are.
 ///
@@ -21,14 +24,14 @@ pub const BLOCK_ROWS: usize = 65_536;
 /// same rows.
 pub trait Blocks: Sync {
     fn n_blocks(&self) -> usize;
-    /// At most [`BLOCK_ROWS`].
+    /// At most [`MOST_BLOCK_ROWS`].
     fn n_rows(&self, block: usize) -> usize;
     fn n_features(&self) -> usize;
     /// The rows of a block, lent from memory or from `buffer` after filling it.
-    fn block<'b>(&'b self, block: usize, buffer: &'b mut BlockBuffer) -> Result<Block<'b>>;
+    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b mut BlockBuffer) -> Result<Block<'b>>;
 
     /// Says that a block is soon asked for: reading it may begin.
-    fn will_read(&self, _block: usize) {}
+    fn will_read(&self, _block: usize, _part: Part) {}
 
     fn largest_block(&self) -> usize {
         (0..self.n_blocks())
@@ -38,7 +41,7 @@ pub trait Blocks: Sync {
     }
 }
 
-/// Rows of one block.
+/// Rows of one block; without [`Part::Whole`] only the bins.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'b> {
     /// Row by row, a byte per feature.
@@ -68,11 +71,12 @@ impl BlockBuffer {
     }
 
     /// The first `n_rows` of what was read.
-    pub fn block(&self, n_rows: usize, n_features: usize) -> Block<'_> {
+    pub fn block(&self, part: Part, n_rows: usize, n_features: usize) -> Block<'_> {
+        let n_whole = if part == Part::Whole { n_rows } else { 0 };
         Block {
             bins: &self.bins[..n_rows * n_features],
-            target: &self.target[..n_rows],
-            held_out: &self.held_out[..n_rows],
+            target: &self.target[..n_whole],
+            held_out: &self.held_out[..n_whole],
         }
     }
 }
@@ -99,7 +103,7 @@ impl Resident {
         let grant = holder.try_grant(0).map_err(refused)?;
         Ok(Resident {
             n_features,
-            block_rows: block_rows.clamp(1, BLOCK_ROWS),
+            block_rows: block_rows.clamp(1, MOST_BLOCK_ROWS),
             expected: n_rows,
             blocks: Vec::new(),
             grant,
@@ -186,8 +190,8 @@ impl Blocks for Resident {
         self.n_features
     }
 
-    fn block<'b>(&'b self, block: usize, _: &'b mut BlockBuffer) -> Result<Block<'b>> {
+    fn block<'b>(&'b self, block: usize, part: Part, _: &'b mut BlockBuffer) -> Result<Block<'b>> {
         let rows = &self.blocks[block];
-        Ok(rows.block(rows.target.len(), self.n_features))
+        Ok(rows.block(part, rows.target.len(), self.n_features))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::objective::{Losses, Objective};
-use super::pass::{Halt, Site, Worker, pass};
+use super::pass::{Halt, Reads, Site, Worker, pass};
 use super::rows::Block;
 use super::state::Pieces;
 
@@ -145,7 +145,7 @@ pub(super) fn facts(site: &Site<'_>, workers: &mut [Worker], objective: Objectiv
     pass(
         site,
         workers,
-        (Pieces::default(), Pieces::default()),
+        (Reads::whole(Pieces::default()), Pieces::default()),
         &|_, visited, _| {
             let facts = Facts::of(&visited.rows, n_classes);
             found.lock().expect("no thread panics with it")[visited.number] = Some(facts);

@@ -10,7 +10,7 @@ use super::evaluate::evaluate;
 use super::forest::{Forest, Walk};
 use super::histogram::{Histograms, Packed};
 use super::objective::{Losses, Quantiser};
-use super::pass::{Halt, Site, Worker, pass};
+use super::pass::{Halt, Reads, Site, Worker, pass};
 use super::plan::{BUFFERS, EVALUATION, HISTOGRAMS, PAGES, Plan, STATE, TREES};
 use super::rows::{BlockBuffer, Blocks};
 use super::split::Rules;
@@ -317,7 +317,7 @@ fn begin(
     pass(
         &grove.site,
         workers,
-        (Pieces::default(), writes),
+        (Reads::whole(Pieces::default()), writes),
         &|tools, visited, state| {
             for (class, base) in forest.base.iter().enumerate() {
                 state.margins(class..class + 1).fill(*base);

@@ -9,7 +9,7 @@ use super::histogram::{Histograms, Layout, Rows, Sum};
 use super::objective::{Losses, Quantiser, gradients};
 use super::options::Options;
 use super::partition::{Applied, Leaf, add_values, apply};
-use super::pass::{Halt, Site, Tools, Visited, Worker, pass};
+use super::pass::{Halt, Reads, Site, Tools, Visited, Worker, pass};
 use super::plan::Plan;
 use super::split::{Rules, Split, best_split};
 use super::state::{BlockState, Pieces};
@@ -239,7 +239,7 @@ impl<'a> Grove<'a> {
         pass(
             &self.site,
             workers,
-            (reads, writes),
+            (Reads::bins(reads), writes),
             &|tools, visited, state| {
                 apply(splits, visited.rows.bins, n_features, state, &mut tools.spare);
                 for (index, (node, slot)) in nodes.iter().enumerate() {
@@ -329,7 +329,7 @@ impl<'a> Grove<'a> {
         pass(
             &self.site,
             workers,
-            (reads, writes),
+            (Reads::whole(reads), writes),
             &|tools, visited, state| {
                 let bins = visited.rows.bins;
                 add_values(leaves, bins, n_features, class, state);

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use tidegate_memory::Ledger;
 use tidegate_train::Error;
 use tidegate_train::boost::{
-    self, Block, BlockBuffer, Blocks, FeatureBins, Forest, Objective, Options, Outcome, Plan, Resident,
+    self, Block, BlockBuffer, Blocks, FeatureBins, Forest, Objective, Options, Outcome, Part, Plan, Resident,
     Shape, Trained, Training,
 };
 
@@ -178,7 +178,7 @@ impl<'r> Filed<'r> {
         let (mut offsets, mut end) = (Vec::new(), 0);
         let mut unused = BlockBuffer::default();
         for number in 0..rows.n_blocks() {
-            let block = rows.block(number, &mut unused).unwrap();
+            let block = rows.block(number, Part::Whole, &mut unused).unwrap();
             let target: Vec<u8> = block.target.iter().flat_map(|y| y.to_le_bytes()).collect();
             let bytes = [block.bins, &target, block.held_out].concat();
             file.write_all_at(&bytes, end).unwrap();
@@ -207,9 +207,14 @@ impl Blocks for Filed<'_> {
         self.rows.n_features()
     }
 
-    fn block<'b>(&'b self, block: usize, buffer: &'b mut BlockBuffer) -> Result<Block<'b>, Error> {
+    fn block<'b>(
+        &'b self,
+        block: usize,
+        part: Part,
+        buffer: &'b mut BlockBuffer,
+    ) -> Result<Block<'b>, Error> {
         if block < self.n_resident {
-            return self.rows.block(block, buffer);
+            return self.rows.block(block, part, buffer);
         }
         let (n_rows, n_features) = (self.n_rows(block), self.n_features());
         let mut bytes = vec![0; n_rows * (n_features + 5)];
@@ -221,6 +226,6 @@ impl Blocks for Filed<'_> {
             *to = f32::from_le_bytes(from.try_into().unwrap());
         }
         buffer.held_out[..n_rows].copy_from_slice(held_out);
-        Ok(buffer.block(n_rows, n_features))
+        Ok(buffer.block(part, n_rows, n_features))
     }
 }

@@ -253,3 +253,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_saves_more_of_the_disk_stays_in_memory() {
+    let shape = Shape::new(800_000, 12);
+    for (objective, states_stay) in [(Objective::Logistic, true), (Objective::Softmax(8), false)] {
+        let options = Options::new(objective);
+        let whole = boost::plan(&shape, &options, 2, ROOMY).unwrap();
+        let streamed = whole.streamed(&options);
+        assert_eq!((streamed.rows, streamed.state), (0, 0));
+        let plan = boost::plan(&shape, &options, 2, whole.total() - 2_000_000).unwrap();
+        let streamed = plan.streamed(&options);
+        assert_eq!(
+            (streamed.state == 0, streamed.rows == 0),
+            (states_stay, !states_stay),
+            "{plan:?}"
+        );
+        assert!(plan.total() + streamed.rows + streamed.state >= whole.total() - 2_000_000);
+    }
+}
