@@ -23,6 +23,7 @@ pub mod batch;
 mod choose;
 pub mod chunk;
 pub mod csv;
+pub mod direct;
 pub mod encode;
 mod encoding;
 mod error;

@@ -71,7 +71,8 @@ pub struct BinsPack {
 }
 
 impl BinsPack {
-    fn new(file: PackFile, n_features: usize) -> BinsPack {
+    fn new(mut file: PackFile, n_features: usize) -> BinsPack {
+        file.read_directly();
         BinsPack {
             behind: file.entries.iter().map(|_| OnceLock::new()).collect(),
             file,
@@ -148,8 +149,7 @@ impl BinsPack {
         whole.segments.truncate(segments);
         let behind_bytes = (target.len() + held_out.len()) as u64;
         let mut into = [&mut *bins, &mut *target, &mut *held_out];
-        self.file
-            .read(block, &mut [], &whole, &mut into[..segments])?;
+        self.file.read(block, &mut [], &whole, &mut into[..segments])?;
         self.file.drop_cached(block, segments);
         let behind = match self.behind[block].get().filter(|_| segments == 1) {
             Some(known) => *known,

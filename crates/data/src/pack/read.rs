@@ -1,7 +1,8 @@
 //! Reading a batch of a pack straight into the buffers where it is used, leaving nothing in the page cache.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +15,9 @@ use super::frame::{self, ALIGN, MOST_HEADER_BYTES};
 use super::layout::Body;
 use super::manifest::{Entry, Manifest};
 use super::store::{DATA, PackKey, PackStore};
+use crate::direct::{AheadFile, DirectFile, PAGE_BYTES, is_unsupported};
 use crate::input::{RWF_DONTCACHE, expect_single_pieces};
 use crate::{Error, Result};
-
-/// The smallest page that files are read by.
-const PAGE_BYTES: u64 = 4096;
 
 /// A complete pack, open for reading. It can be read from several threads, and to its end even when it is removed.
 #[derive(Debug)]
@@ -28,6 +27,8 @@ pub(crate) struct PackFile {
     pub manifest: Manifest,
     pub entries: Vec<Entry>,
     file: File,
+    /// The same file past the page cache, for whoever reads it again and again.
+    direct: Option<AheadFile>,
     uncached: AtomicBool,
     #[expect(dead_code, reason = "held for its drop")]
     grant: Grant,
@@ -64,9 +65,17 @@ impl PackFile {
             manifest,
             entries,
             file,
+            direct: None,
             uncached: AtomicBool::new(true),
             grant,
         })
+    }
+
+    /// Reads past the page cache from now on, where the file system can. Whoever reads then has a buffer of what is read.
+    pub(crate) fn read_directly(&mut self) {
+        // Without it, the pages that were read are dropped from the cache.
+        let file = DirectFile::open(&self.path(), OpenOptions::new().read(true));
+        self.direct = file.unwrap_or_default().map(AheadFile::new);
     }
 
     pub(crate) fn body(&self, batch: usize) -> Body {
@@ -133,27 +142,38 @@ impl PackFile {
         }
     }
 
-    /// Has the kernel read the first segments of a batch ahead; whoever reads them then
-    /// [drops](PackFile::drop_cached) them.
+    /// Has the first segments of a batch read ahead; whoever reads them then [drops](PackFile::drop_cached) them.
     pub(crate) fn will_read(&self, batch: usize, segments: usize) {
-        self.advise(batch, segments, libc::POSIX_FADV_WILLNEED);
+        match &self.direct {
+            Some(direct) => {
+                let place = self.place(batch, segments);
+                direct.ask(place.start, (place.end - place.start) as usize);
+            }
+            None => self.advise(batch, segments, libc::POSIX_FADV_WILLNEED),
+        }
     }
 
     /// Drops what was read ahead of a batch from the page cache.
     pub(crate) fn drop_cached(&self, batch: usize, segments: usize) {
-        self.advise(batch, segments, libc::POSIX_FADV_DONTNEED);
+        if self.direct.is_none() {
+            self.advise(batch, segments, libc::POSIX_FADV_DONTNEED);
+        }
+    }
+
+    /// Where the first segments of a batch stand.
+    fn place(&self, batch: usize, segments: usize) -> Range<u64> {
+        let entry = &self.entries[batch];
+        let start = entry.offset + u64::from(entry.header_bytes);
+        let body = self.body(batch);
+        let last = body.segments[..segments].last();
+        start..start + last.map_or(0, |last| last.at + last.bytes)
     }
 
     fn advise(&self, batch: usize, segments: usize, advice: libc::c_int) {
-        let entry = &self.entries[batch];
-        let body = self.body(batch);
-        let Some(last) = body.segments[..segments].last() else {
-            return;
-        };
+        let place = self.place(batch, segments);
         // Whole pages: a part of one would stay.
-        let start = (entry.offset + u64::from(entry.header_bytes)) / PAGE_BYTES * PAGE_BYTES;
-        let end = entry.offset + u64::from(entry.header_bytes) + last.at + last.bytes;
-        let bytes = end.next_multiple_of(PAGE_BYTES) - start;
+        let start = place.start / PAGE_BYTES as u64 * PAGE_BYTES as u64;
+        let bytes = place.end.next_multiple_of(PAGE_BYTES as u64) - start;
         let (offset, bytes) = (start as libc::off_t, bytes as libc::off_t);
         // SAFETY: advice on an open descriptor touches no memory of ours.
         unsafe { libc::posix_fadvise(self.file.as_raw_fd(), offset, bytes, advice) };
@@ -183,6 +203,12 @@ impl PackFile {
     }
 
     fn read_all(&self, mut parts: &mut [IoSliceMut<'_>], mut offset: u64) -> io::Result<()> {
+        if let Some(direct) = &self.direct {
+            match direct.read(offset, parts) {
+                Err(error) if is_unsupported(&error) => {}
+                done => return done,
+            }
+        }
         // Empty buffers would look like the end of the file.
         IoSliceMut::advance_slices(&mut parts, 0);
         while !parts.is_empty() {

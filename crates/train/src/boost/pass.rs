@@ -114,7 +114,10 @@ pub(super) fn pass(
             if block >= n_blocks || site.stop.load(Ordering::Relaxed) {
                 break;
             }
-            match one(site, worker, (block, n_threads), &reads, &writes, visit) {
+            // What this thread comes to next is read while it works on this one, unless another has come to it.
+            let ahead = block + n_threads;
+            let ahead = (ahead < n_blocks).then_some((ahead, &next));
+            match one(site, worker, (block, ahead), &reads, &writes, visit) {
                 Ok(found) => losses.lock().expect("no thread panics with it")[block] = found,
                 Err(error) => {
                     next.store(n_blocks, Ordering::Relaxed);
@@ -150,7 +153,7 @@ pub(super) fn pass(
 fn one(
     site: &Site<'_>,
     worker: &mut Worker,
-    (block, n_threads): (usize, usize),
+    (block, ahead): (usize, Option<(usize, &AtomicUsize)>),
     reads: &Reads,
     writes: &Pieces,
     visit: &(dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState) -> Losses + Sync),
@@ -160,10 +163,10 @@ fn one(
         first_row: site.first_rows[block] as u32,
         number: block,
     };
-    // What this thread comes to next is read while it works on this one.
-    let next = block + n_threads;
-    if next < site.blocks.n_blocks() {
-        site.blocks.will_read(next, reads.rows);
+    if let Some((ahead, next)) = ahead
+        && next.load(Ordering::Relaxed) <= ahead
+    {
+        site.blocks.will_read(ahead, reads.rows);
     }
     if let Some(state) = site.states.resident.get(block) {
         let mut state = state.lock().expect("no thread panics with it");

@@ -1,5 +1,6 @@
 //! What a training will hold, computed before it holds it.
 
+use tidegate_data::direct::READERS;
 use tidegate_data::pack::WRITE_BEHIND_BYTES;
 use tidegate_data::target::Task;
 
@@ -255,10 +256,16 @@ impl Plan {
                 0
             }
         };
-        // What is read or written on the way is in the page cache for that time, too, and the kernel counts it.
-        let pages = streamed(self.resident_blocks, rows_bytes(block_rows, n_features))
-            + streamed(self.resident_states, state(block_rows, 1));
-        let buffers = pages + (threads * block_rows * size_of::<u16>()) as u64;
+        let rows = streamed(self.resident_blocks, rows_bytes(block_rows, n_features));
+        let states = streamed(self.resident_states, state(block_rows, 1));
+        // A block of rows or a piece of state is read or written through whole pages.
+        let piece = streamed(self.resident_states, BlockState::piece_bytes(block_rows, n_nodes));
+        let ahead = match rows {
+            0 => 0,
+            _ => READERS as u64 * rows_bytes(block_rows, n_features),
+        };
+        let pages = rows + ahead + piece;
+        let buffers = rows + states + (threads * block_rows * size_of::<u16>()) as u64;
         let histograms =
             Histograms::bytes(self.histograms, n_bins) + threads as u64 * Packed::bytes(self.packed, n_bins);
         self.holders = vec![

@@ -1,13 +1,15 @@
 //! What is kept of every row between passes, block by block: in memory while it fits, in a scratch file else.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_data::direct::{DirectFile, PAGE_BYTES, is_unsupported};
 
 use crate::{Error, Result};
 
@@ -39,6 +41,11 @@ impl BlockState {
     pub(super) fn bytes(n_rows: usize, n_outputs: usize, n_nodes: usize) -> u64 {
         let row = size_of::<u16>() + n_outputs * (size_of::<f32>() + size_of::<u32>());
         (n_rows * row + n_nodes * size_of::<[u32; 2]>()) as u64
+    }
+
+    /// The largest part of it that is read or written at once.
+    pub(super) fn piece_bytes(n_rows: usize, n_nodes: usize) -> u64 {
+        (n_rows * size_of::<f32>()).max(n_nodes * size_of::<[u32; 2]>()) as u64
     }
 
     pub(super) fn margins(&mut self, classes: Range<usize>) -> &mut [f32] {
@@ -112,57 +119,40 @@ impl States {
         pieces: &Pieces,
     ) -> Result<()> {
         state.n_rows = n_rows;
-        let scratch = self
-            .scratch
-            .as_ref()
-            .expect("a block outside of memory is in the file");
-        let places = self.places(block, n_rows);
-        let range = &pieces.margins;
-        let part = range.start * n_rows..range.end * n_rows;
-        let n = size_of::<f32>();
-        scratch.read(
-            places.margins + (part.start * n) as u64,
-            bytes_mut(&mut state.margins[part]),
-        )?;
-        let range = &pieces.gradients;
-        let part = range.start * n_rows..range.end * n_rows;
-        scratch.read(
-            places.gradients + (part.start * n) as u64,
-            bytes_mut(&mut state.gradients[part]),
-        )?;
+        let scratch = self.scratch();
+        for class in pieces.margins.clone() {
+            let values = &mut state.margins[class * n_rows..(class + 1) * n_rows];
+            scratch.read(self.place(block, Piece::Margins(class)), bytes_mut(values))?;
+        }
+        for class in pieces.gradients.clone() {
+            let values = &mut state.gradients[class * n_rows..(class + 1) * n_rows];
+            scratch.read(self.place(block, Piece::Gradients(class)), bytes_mut(values))?;
+        }
         if pieces.order {
-            scratch.read(places.order, bytes_mut(&mut state.order[..n_rows]))?;
-            scratch.read(places.ranges, bytes_mut(&mut state.ranges))?;
+            let order = bytes_mut(&mut state.order[..n_rows]);
+            scratch.read(self.place(block, Piece::Order), order)?;
+            scratch.read(self.place(block, Piece::Ranges), bytes_mut(&mut state.ranges))?;
         }
         Ok(())
     }
 
     /// Writes pieces of a block's state to the file and returns where, for [`settle`](Self::settle).
     pub(super) fn store(&self, block: usize, state: &BlockState, pieces: &Pieces) -> Result<Range<u64>> {
-        let scratch = self
-            .scratch
-            .as_ref()
-            .expect("a block outside of memory is in the file");
-        let n_rows = state.n_rows;
-        let places = self.places(block, n_rows);
-        let range = &pieces.margins;
-        let part = range.start * n_rows..range.end * n_rows;
-        let n = size_of::<f32>();
-        scratch.write(
-            places.margins + (part.start * n) as u64,
-            bytes(&state.margins[part]),
-        )?;
-        let range = &pieces.gradients;
-        let part = range.start * n_rows..range.end * n_rows;
-        scratch.write(
-            places.gradients + (part.start * n) as u64,
-            bytes(&state.gradients[part]),
-        )?;
-        if pieces.order {
-            scratch.write(places.order, bytes(&state.order[..n_rows]))?;
-            scratch.write(places.ranges, bytes(&state.ranges))?;
+        let (scratch, n_rows) = (self.scratch(), state.n_rows);
+        for class in pieces.margins.clone() {
+            let values = &state.margins[class * n_rows..(class + 1) * n_rows];
+            scratch.write(self.place(block, Piece::Margins(class)), bytes(values))?;
         }
-        let whole = places.margins..places.margins + self.place_bytes();
+        for class in pieces.gradients.clone() {
+            let values = &state.gradients[class * n_rows..(class + 1) * n_rows];
+            scratch.write(self.place(block, Piece::Gradients(class)), bytes(values))?;
+        }
+        if pieces.order {
+            scratch.write(self.place(block, Piece::Order), bytes(&state.order[..n_rows]))?;
+            scratch.write(self.place(block, Piece::Ranges), bytes(&state.ranges))?;
+        }
+        let start = self.place(block, Piece::Margins(0));
+        let whole = start..start + self.block_bytes();
         scratch.advise(&whole, Advice::Write);
         Ok(whole)
     }
@@ -175,39 +165,64 @@ impl States {
         }
     }
 
-    fn place_bytes(&self) -> u64 {
-        BlockState::bytes(self.block_rows, self.n_outputs, self.n_nodes).next_multiple_of(PAGE_BYTES)
+    fn scratch(&self) -> &Scratch {
+        self.scratch
+            .as_ref()
+            .expect("a block outside of memory is in the file")
     }
 
-    fn places(&self, block: usize, n_rows: usize) -> Places {
-        let margins = (block - self.resident.len()) as u64 * self.place_bytes();
-        let gradients = margins + (n_rows * self.n_outputs * size_of::<f32>()) as u64;
-        let order = gradients + (n_rows * self.n_outputs * size_of::<u32>()) as u64;
-        let ranges = order + (n_rows * size_of::<u16>()) as u64;
-        Places {
-            margins,
-            gradients,
-            order,
-            ranges,
-        }
+    /// Where a piece of a block stands: every one begins a page.
+    fn place(&self, block: usize, piece: Piece) -> u64 {
+        let (values, order) = self.piece_bytes();
+        let n = self.n_outputs as u64;
+        let within = match piece {
+            Piece::Margins(class) => class as u64 * values,
+            Piece::Gradients(class) => (n + class as u64) * values,
+            Piece::Order => 2 * n * values,
+            Piece::Ranges => 2 * n * values + order,
+        };
+        (block - self.resident.len()) as u64 * self.block_bytes() + within
+    }
+
+    /// What the values of a class and the order of the largest block take, in whole pages.
+    fn piece_bytes(&self) -> (u64, u64) {
+        let pages = |bytes: usize| bytes.next_multiple_of(PAGE_BYTES) as u64;
+        (
+            pages(self.block_rows * size_of::<f32>()),
+            pages(self.block_rows * size_of::<u16>()),
+        )
+    }
+
+    fn block_bytes(&self) -> u64 {
+        let (values, order) = self.piece_bytes();
+        let ranges = (self.n_nodes * size_of::<[u32; 2]>()).next_multiple_of(PAGE_BYTES) as u64;
+        2 * self.n_outputs as u64 * values + order + ranges
     }
 }
 
-struct Places {
-    margins: u64,
-    gradients: u64,
-    order: u64,
-    ranges: u64,
+/// A part of a block's state, with a place of its own in the file.
+enum Piece {
+    Margins(usize),
+    Gradients(usize),
+    Order,
+    Ranges,
 }
 
-/// Pages are dropped whole; no machine of ours has larger ones.
-const PAGE_BYTES: u64 = 64 << 10;
+/// Pages that went through the cache are dropped whole; no machine of ours has larger ones.
+const CACHED_BYTES: u64 = 64 << 10;
 
-/// A file without a name: it is gone when the training is, however that ends.
+/// A file without a name: it is gone when the training is, however that ends. Past the page cache where the file system
+/// can.
 #[derive(Debug)]
 struct Scratch {
-    file: File,
+    through: Through,
     path: PathBuf,
+}
+
+#[derive(Debug)]
+enum Through {
+    Direct(DirectFile),
+    Cache(File),
 }
 
 enum Advice {
@@ -220,37 +235,30 @@ impl Scratch {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".boost-{}-{count}", std::process::id()));
-        let open = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path);
-        let file = open.and_then(|file| std::fs::remove_file(&path).map(|()| file));
-        match file {
-            Ok(file) => {
-                // Nothing is read that was not asked for: it would stay in the page cache and count.
-                // SAFETY: advice on an open descriptor touches no memory of ours.
-                unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-                Ok(Scratch { file, path })
-            }
+        match Through::create(&path) {
+            Ok(through) => Ok(Scratch { through, path }),
             Err(source) => Err(Error::Write { path, source }),
         }
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let failed = |source| self.read_failed(source);
-        self.file.read_exact_at(bytes, offset).map_err(failed)?;
+        let read = match &self.through {
+            Through::Direct(file) => file.read(offset, &mut [IoSliceMut::new(bytes)]),
+            Through::Cache(file) => file.read_exact_at(bytes, offset),
+        };
         self.advise(&(offset..offset + bytes.len() as u64), Advice::Drop);
-        Ok(())
-    }
-
-    fn read_failed(&self, source: io::Error) -> Error {
-        let path = self.path.clone();
-        Error::Read { path, source }
+        read.map_err(|source| {
+            let path = self.path.clone();
+            Error::Read { path, source }
+        })
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_all_at(bytes, offset).map_err(|source| {
+        let written = match &self.through {
+            Through::Direct(file) => file.write(offset, bytes),
+            Through::Cache(file) => file.write_all_at(bytes, offset),
+        };
+        written.map_err(|source| {
             let path = self.path.clone();
             Error::Write { path, source }
         })
@@ -258,12 +266,15 @@ impl Scratch {
 
     /// Best effort: a file system that knows no advice keeps its pages, and the kernel takes them when needed.
     fn advise(&self, place: &Range<u64>, advice: Advice) {
+        let Through::Cache(file) = &self.through else {
+            return;
+        };
         // Whole pages: a part of one would stay.
         let (start, end) = (
-            place.start / PAGE_BYTES * PAGE_BYTES,
-            place.end.next_multiple_of(PAGE_BYTES),
+            place.start / CACHED_BYTES * CACHED_BYTES,
+            place.end.next_multiple_of(CACHED_BYTES),
         );
-        let (fd, offset, len) = (self.file.as_raw_fd(), start as i64, (end - start) as i64);
+        let (fd, offset, len) = (file.as_raw_fd(), start as i64, (end - start) as i64);
         const WAIT: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
             | libc::SYNC_FILE_RANGE_WRITE
             | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -277,6 +288,30 @@ impl Scratch {
                 }
             };
         }
+    }
+}
+
+impl Through {
+    fn create(path: &Path) -> io::Result<Through> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let direct = DirectFile::open(path, &mut options.clone())?;
+        // One that was refused may have been made all the same.
+        let removed = std::fs::remove_file(path);
+        if let Some(file) = direct {
+            removed?;
+            // Some file systems say only now that they cannot.
+            match file.write(0, &[0; PAGE_BYTES]) {
+                Err(error) if is_unsupported(&error) => {}
+                done => return done.map(|()| Through::Direct(file)),
+            }
+        }
+        let file = options.open(path)?;
+        std::fs::remove_file(path)?;
+        // Nothing is read that was not asked for: it would stay in the page cache and count.
+        // SAFETY: advice on an open descriptor touches no memory of ours.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+        Ok(Through::Cache(file))
     }
 }
 
