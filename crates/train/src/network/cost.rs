@@ -16,6 +16,8 @@ const BOTH_WAYS: f64 = 3.0;
 
 /// So many nodes to start from are left out between two that are kept, at the most.
 const MOST_APART: usize = 6;
+/// The same, where those that are larger than the next are left out already.
+const MOST_LEAN_APART: usize = 2;
 
 /// What the way forward of a node costs for a sample.
 fn forward(graph: &Graph, node: usize) -> f64 {
@@ -93,7 +95,7 @@ impl Program {
     }
 
     /// Sets of nodes that could be made again: those that save the most for what they cost, one more in each; and all but
-    /// some that others start from, at even distances.
+    /// some that others start from, at even distances; without those that are larger than the next, too.
     pub(super) fn recompute_candidates(&self) -> Vec<Vec<usize>> {
         let nodes = &self.graph.nodes;
         let last = nodes.len() - 1;
@@ -116,8 +118,17 @@ impl Program {
                 .any(|(_, other)| other.inputs.iter().any(|&input| input < node))
         };
         let starts: Vec<usize> = asked.iter().copied().filter(|&node| !crosses(node)).collect();
-        let apart = (1..=MOST_APART).flat_map(|every| (0..every).map(move |first| (every, first)));
-        let from_starts = apart.map(|(every, first)| {
+        let len = |node: usize| nodes[node].shape.len();
+        let is_lean = |&(i, node): &(usize, usize)| {
+            let next = starts.get(i + 1);
+            is_sum(node) || next.is_none_or(|&next| len(node) <= len(next))
+        };
+        let lean = starts.iter().copied().enumerate().filter(is_lean);
+        let lean: Vec<usize> = lean.map(|(_, node)| node).collect();
+        let apart = |most: usize| (1..=most).flat_map(|every| (0..every).map(move |first| (every, first)));
+        let ways = apart(MOST_APART).map(|way| (&starts, way));
+        let ways = ways.chain(apart(MOST_LEAN_APART).map(|way| (&lean, way)));
+        let from_starts = ways.map(|(starts, (every, first))| {
             let kept: Vec<usize> = starts.iter().copied().skip(first).step_by(every).collect();
             asked
                 .iter()

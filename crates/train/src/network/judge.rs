@@ -1,9 +1,79 @@
 //! How good a network is, by samples that it did not learn from.
 
-use tidegate_data::arrays::Labels;
-use tidegate_data::target::Task;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Evaluator, Metric, Quality};
+use tidegate_data::arrays::{ArraySource, FeedOptions, Labels};
+use tidegate_data::target::Task;
+use tidegate_memory::Ledger;
+
+use super::design::Design;
+use super::machine::Machine;
+use super::mistakes::{Mistake, Mistakes};
+use crate::{Error, Evaluator, Metric, Quality, Result};
+
+/// Samples that judge, and what it takes to go through them.
+pub(super) struct Evaluation<'a> {
+    pub design: &'a Design,
+    pub source: &'a ArraySource,
+    pub feed: FeedOptions,
+    pub ledger: &'a Ledger,
+    /// See [`Judge::new`].
+    pub prior: &'a [f64],
+    pub stop: &'a AtomicBool,
+}
+
+/// What they say of a network.
+pub(super) struct Judged {
+    /// The mean of a sample.
+    pub loss: f64,
+    pub quality: Quality,
+    pub mistakes: Vec<Mistake>,
+}
+
+impl Evaluation<'_> {
+    /// `None` where no sample judges; breaks when asked to stop.
+    pub(super) fn run(&self, machine: &mut Machine) -> Result<ControlFlow<(), Option<Judged>>> {
+        let (labels, outputs) = (&self.design.labels, self.design.outputs());
+        let mut judge = Judge::new(labels, self.prior);
+        let (mut rows, mut loss, mut mistakes) = (0u64, 0.0, Mistakes::default());
+        let mut scores = vec![0.0; outputs];
+        let mut stopped = false;
+        self.source.feed(&self.feed, self.ledger, |batch| {
+            stopped = self.stop.load(Ordering::Relaxed);
+            if stopped {
+                return Ok::<_, Error>(ControlFlow::Break(()));
+            }
+            self.design.put(batch, machine)?;
+            loss += machine.judge(batch.n_samples());
+            rows += batch.n_samples() as u64;
+            let made = machine.outputs().chunks_exact(outputs);
+            let truths = batch.targets().chunks_exact(labels.width()).zip(batch.samples());
+            for (made, (truth, sample)) in made.zip(truths) {
+                self.design.scores(made, &mut scores);
+                judge.push(&scores, truth);
+                mistakes.look(labels, *sample, &scores, truth);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if stopped {
+            return Ok(ControlFlow::Break(()));
+        }
+        if rows == 0 {
+            return Ok(ControlFlow::Continue(None));
+        }
+        let mut mistakes = mistakes.worst();
+        for mistake in &mut mistakes {
+            let file = self.source.file(mistake.sample);
+            mistake.file = file.map(|path| path.display().to_string());
+        }
+        Ok(ControlFlow::Continue(Some(Judged {
+            loss: loss / rows as f64,
+            quality: judge.quality(),
+            mistakes,
+        })))
+    }
+}
 
 /// Takes in scores and truths of any labels.
 #[derive(Debug, Clone)]

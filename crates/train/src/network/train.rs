@@ -12,10 +12,10 @@ use tidegate_memory::{Grant, Ledger};
 use super::design::Design;
 use super::fault::describe;
 use super::folder::NetworkModel;
-use super::judge::Judge;
+use super::judge::Evaluation;
 use super::loss::Loss;
 use super::machine::{Batch, Machine};
-use super::mistakes::{Mistake, Mistakes};
+use super::mistakes::Mistake;
 use super::moments::Moments;
 use super::plan::{ARENA, BEST, EVALUATION, Planned, feed_options};
 use super::precision::Precision;
@@ -166,7 +166,6 @@ pub fn train(
         part,
         n_training,
         prior: prior(samples.training, part),
-        scores: vec![0.0; design.outputs()],
         machine,
         settings,
         progress,
@@ -182,25 +181,31 @@ pub fn train(
         begun: false,
     };
     let ended = training.run()?;
+    let stopped = Outcome::Stopped {
+        epoch: (training.progress.epoch + 1).min(options.epochs),
+        checkpoint: training.kept,
+    };
     let machine = training.machine;
     drop(held);
     Ok(match ended {
-        Ended::Done(report) => {
+        ControlFlow::Break(()) => stopped,
+        ControlFlow::Continue(report) => {
             let model = NetworkModel {
                 design: design.clone(),
                 machine,
                 encoders: None,
             };
-            Outcome::Done(Box::new((model, *report)))
+            Outcome::Done(Box::new((model, report)))
         }
-        Ended::Stopped { epoch, checkpoint } => Outcome::Stopped { epoch, checkpoint },
     })
 }
 
-/// How the loop ended.
-enum Ended {
-    Done(Box<Report>),
-    Stopped { epoch: u32, checkpoint: bool },
+/// What comes after an epoch.
+enum Next {
+    Epoch,
+    Over,
+    /// Asked to stop before it was judged.
+    Stopped,
 }
 
 struct Training<'a, 'b> {
@@ -214,8 +219,6 @@ struct Training<'a, 'b> {
     part: Part,
     n_training: u64,
     prior: Vec<f64>,
-    /// Of one sample, on the way to the judge.
-    scores: Vec<f64>,
     machine: Machine,
     settings: Settings,
     progress: Progress,
@@ -233,22 +236,24 @@ struct Training<'a, 'b> {
 }
 
 impl Training<'_, '_> {
-    fn run(&mut self) -> Result<Ended> {
+    /// Breaks when asked to stop.
+    fn run(&mut self) -> Result<ControlFlow<(), Report>> {
         while self.progress.epoch < self.options.epochs {
-            if self.epoch()?.is_break() {
-                if self.try_to_save() {
-                    self.kept = true;
+            let next = match self.epoch()? {
+                ControlFlow::Break(()) => Next::Stopped,
+                ControlFlow::Continue(()) => self.end_epoch()?,
+            };
+            match next {
+                Next::Epoch => {}
+                Next::Over => break,
+                Next::Stopped => {
+                    self.kept |= self.try_to_save();
+                    return Ok(ControlFlow::Break(()));
                 }
-                return Ok(Ended::Stopped {
-                    epoch: self.progress.epoch + 1,
-                    checkpoint: self.kept,
-                });
-            }
-            if self.end_epoch()?.is_break() {
-                break;
             }
         }
-        Ok(Ended::Done(Box::new(self.finish()?)))
+        // Where it is asked to stop in there, what was saved last leads there again.
+        self.finish()
     }
 
     /// Learns from what is left of the epoch; breaks when asked to stop.
@@ -393,13 +398,15 @@ impl Training<'_, '_> {
         (n > 0).then(|| self.progress.loss / n as f64)
     }
 
-    /// Judges the weights, keeps them if they are the best; breaks when they have not become better for long enough.
-    fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
+    /// Judges the weights, keeps them if they are the best; it is over when they have not become better for long enough.
+    fn end_epoch(&mut self) -> Result<Next> {
         self.tell();
         let fed = self.feeding.so_far(self.samples.training);
-        self.progress.fed.extend(fed);
         let training = self.mean_loss().unwrap_or(f64::NAN);
-        let judged = self.judge()?;
+        let ControlFlow::Continue(judged) = self.judge()? else {
+            return Ok(Next::Stopped);
+        };
+        self.progress.fed.extend(fed);
         let epoch = self.progress.epoch + 1;
         let metrics = self.quality.as_ref().map(|quality| quality.metrics.clone());
         (self.sink)(Event::Epoch {
@@ -437,8 +444,8 @@ impl Training<'_, '_> {
             self.kept |= self.try_to_save();
         }
         Ok(match over {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+            true => Next::Over,
+            false => Next::Epoch,
         })
     }
 
@@ -457,40 +464,28 @@ impl Training<'_, '_> {
         }
     }
 
-    /// The mean loss of the samples that judge, if there are any; the quality is kept.
-    fn judge(&mut self) -> Result<Option<f64>> {
+    /// The mean loss of the samples that judge, if there are any; the quality is kept. Breaks when asked to stop.
+    fn judge(&mut self) -> Result<ControlFlow<(), Option<f64>>> {
         let (source, part) = match self.samples.validation {
             Some(validation) => (validation, Part::All),
-            None if self.options.holdout.is_none() => return Ok(None),
+            None if self.options.holdout.is_none() => return Ok(ControlFlow::Continue(None)),
             None => (self.samples.training, Part::HeldOut(self.options.holdout)),
         };
-        let mut judge = Judge::new(&self.design.labels, &self.prior);
-        let (mut rows, mut loss, mut mistakes) = (0u64, 0.0, Mistakes::default());
-        let options = feed_options(self.options, self.setting.batch, self.prefetch, part);
-        let outputs = self.design.outputs();
-        source.feed(&options, self.ledger, |batch| {
-            self.design.put(batch, &mut self.machine)?;
-            loss += self.machine.judge(batch.n_samples());
-            rows += batch.n_samples() as u64;
-            let width = self.design.labels.width();
-            let made = self.machine.outputs().chunks_exact(outputs);
-            let truths = batch.targets().chunks_exact(width).zip(batch.samples());
-            for (made, (truth, sample)) in made.zip(truths) {
-                self.design.scores(made, &mut self.scores);
-                judge.push(&self.scores, truth);
-                mistakes.look(&self.design.labels, *sample, &self.scores, truth);
-            }
-            Ok::<_, Error>(ControlFlow::Continue(()))
-        })?;
-        if rows == 0 {
-            return Ok(None);
-        }
-        self.quality = Some(judge.quality());
-        self.mistakes = mistakes.worst();
-        for mistake in &mut self.mistakes {
-            mistake.file = source.file(mistake.sample).map(|path| path.display().to_string());
-        }
-        Ok(Some(loss / rows as f64))
+        let evaluation = Evaluation {
+            design: self.design,
+            source,
+            feed: feed_options(self.options, self.setting.batch, self.prefetch, part),
+            ledger: self.ledger,
+            prior: &self.prior,
+            stop: self.stop,
+        };
+        let judged = evaluation.run(&mut self.machine)?;
+        Ok(judged.map_continue(|judged| {
+            judged.map(|judged| {
+                (self.quality, self.mistakes) = (Some(judged.quality), judged.mistakes);
+                judged.loss
+            })
+        }))
     }
 
     /// A checkpoint on the way: one that cannot be written is no reason to lose the training.
@@ -525,8 +520,8 @@ impl Training<'_, '_> {
         }
     }
 
-    /// Puts the best weights back where those are known, and says what is to say of the model.
-    fn finish(&mut self) -> Result<Report> {
+    /// Puts the best weights back where those are known, and says what is to say of the model; breaks when asked to stop.
+    fn finish(&mut self) -> Result<ControlFlow<(), Report>> {
         let past = self.progress.past.last().copied();
         let mut early_stop = None;
         if let (Some(best), Some(weights)) = (self.progress.best.clone(), self.best.take())
@@ -542,10 +537,11 @@ impl Training<'_, '_> {
                 epochs: self.progress.epoch,
                 loss: best.loss,
             });
-            self.judge()?;
-        } else if self.quality.is_none() {
-            // A training that was taken up again after its last epoch.
-            self.judge()?;
+            self.quality = None;
+        }
+        // Another's, or one that was taken up again after its last epoch.
+        if self.quality.is_none() && self.judge()?.is_break() {
+            return Ok(ControlFlow::Break(()));
         }
         let training = self.samples.training;
         let held_out = match self.samples.validation {
@@ -585,7 +581,8 @@ impl Training<'_, '_> {
             mistakes: std::mem::take(&mut self.mistakes),
             skipped_steps: self.progress.scale.skipped,
         };
-        Ok(report.with_quality(quality.unwrap_or_default()))
+        let report = report.with_quality(quality.unwrap_or_default());
+        Ok(ControlFlow::Continue(report))
     }
 }
 

@@ -108,6 +108,105 @@ fn a_norm_goes_back_in_the_place_of_its_slope() {
     );
 }
 
+/// Norms before pools: of all kinds, over what others ask for, too, and over the sample itself.
+const POOLED: [(&str, [usize; 3]); 6] = [
+    (
+        r#"[{"conv": 19, "stride": 2, "padding": 3, "kernel": 7, "bias": false}, {"norm": "batch", "activation": "relu"}, POOL,
+            {"residual": [{"conv": 19, "padding": 1}], "activation": "relu"}, "global_average_pool"]"#,
+        [37, 41, 3],
+    ),
+    (
+        r#"[{"conv": 64, "padding": 1}, {"norm": "batch", "activation": "silu"}, POOL, "global_average_pool"]"#,
+        [33, 30, 3],
+    ),
+    (
+        r#"[{"conv": 16, "activation": "relu"}, "batch_norm", POOL, {"conv": 8}, {"norm": "batch", "activation": "gelu"}, POOL,
+            "flatten"]"#,
+        [27, 29, 2],
+    ),
+    (
+        r#"[{"conv": 24}, {"residual": [{"depthwise": 3, "padding": 1}, {"norm": "batch", "activation": "relu"}, POOL],
+            "shortcut": [{"norm": "batch"}, POOL], "activation": "relu"}, "global_max_pool"]"#,
+        [24, 25, 3],
+    ),
+    (
+        r#"[{"conv": 20, "padding": 1}, {"residual": ["batch_norm"]}, "batch_norm", POOL, {"residual": [{"norm": "batch"}]},
+            "global_average_pool"]"#,
+        [21, 19, 3],
+    ),
+    (
+        r#"["batch_norm", POOL, {"conv": 8}, "global_average_pool"]"#,
+        [20, 22, 5],
+    ),
+];
+
+#[test]
+fn a_norm_takes_the_slope_of_a_pool_as_one_that_stands_apart() {
+    let pools = [
+        r#"{"max_pool": 3, "stride": 2, "padding": 1}"#,
+        r#"{"max_pool": 2}"#,
+        r#"{"max_pool": 2, "stride": 3}"#,
+        r#"{"average_pool": 3, "stride": 2, "padding": 1}"#,
+    ];
+    for ((layers, input), pool) in POOLED.iter().flat_map(|of| pools.map(|pool| (of, pool))) {
+        let train = |pool: &str, recompute: Vec<usize>, precision: Precision, threads: usize| {
+            let learning = Learning {
+                accumulates: true,
+                to_sample: true,
+                recompute,
+                precision,
+                ..learning(None)
+            };
+            let layers = layers.replace("POOL", pool);
+            let mut machine = program(&layers, input, 4, threads, learning).build(3).unwrap();
+            machine.poison();
+            let trained = train(&mut machine, 4, false);
+            let slope = machine.input_slope().unwrap()[..7 * input.iter().product::<usize>()].to_vec();
+            let names = names(&machine);
+            let gradients: Vec<_> = names.iter().map(|name| machine.gradient(name)).collect();
+            (trained, slope, gradients)
+        };
+        // What drops nothing stands between them.
+        let apart = format!(r#"{{"dropout": 0.0}}, {pool}"#);
+        let expected = train(&apart, Vec::new(), Precision::F32, 2);
+        for recompute in [vec![], vec![1], vec![1, 2], vec![3], (1..20).collect()] {
+            for threads in [1, 3] {
+                let found = train(pool, recompute.clone(), Precision::F32, threads);
+                assert!(
+                    found == expected,
+                    "{pool}, {recompute:?} on {threads} threads: {layers}"
+                );
+            }
+        }
+        let half = train(pool, vec![1], Precision::Bf16, 2);
+        for (found, expected) in half.0.0.iter().zip(&expected.0.0) {
+            assert!(
+                (found - expected).abs() <= 0.1 * expected.abs(),
+                "{found} instead of {expected} with {pool}: {layers}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_norm_before_a_pool_goes_back_in_the_place_of_what_it_was_given() {
+    let layers = r#"[{"conv": 16, "padding": "same", "bias": false}, {"norm": "batch", "activation": "relu"},
+        {"max_pool": 3, "stride": 2, "padding": 1}, {"conv": 4}, "global_average_pool"]"#;
+    let made = 4 * (BATCH * 32 * 32 * 16) as u64;
+    let learning = Learning {
+        recompute: vec![1],
+        ..learning(None)
+    };
+    let shares = program(layers, &[32, 32, 3], 5, 1, learning).shares();
+    let activations = shares.iter().find(|share| share.name == "activations").unwrap();
+    // What was normed or its slope; the rest are samples, and what the pool made.
+    assert!(
+        activations.bytes < made * 19 / 10,
+        "{} of {made}",
+        activations.bytes
+    );
+}
+
 #[test]
 fn values_that_wait_in_half_precision_are_nearly_the_same() {
     for (layers, input, outputs) in networks() {

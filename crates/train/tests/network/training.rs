@@ -244,6 +244,49 @@ fn stopped_anywhere_and_taken_up_again_it_ends_at_the_same_bits() {
 }
 
 #[test]
+fn stopped_while_it_is_judged_it_does_not_wait_for_the_end_of_that() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = write_bars(temp.path(), 300);
+    // A rate of zero makes nothing better: with patience, the first weights are put back and judged once more.
+    for (rate, patience, at) in [(3e-3, None, 1), (3e-3, None, 3), (0.0, Some(1), 2)] {
+        let options = Options {
+            rate,
+            patience,
+            checkpoint: Some(temp.path().join("checkpoint")),
+            ..options()
+        };
+        let layers = r#"[{"conv": 8, "activation": "relu"}, "flatten"]"#;
+        let (expected, report) = done(run(&path, &options, layers, 50_000_000, None, |_| false).unwrap());
+        let mut judged = Vec::new();
+        // All samples of the epoch are learned from, or all of it is judged.
+        let stops = |event: &Event| match event {
+            Event::Epoch { epoch, .. } => {
+                judged.push(*epoch);
+                patience.is_some() && *epoch == at
+            }
+            Event::Progress {
+                epoch,
+                consumed,
+                total,
+                ..
+            } => patience.is_none() && *epoch == at && consumed == total,
+            _ => false,
+        };
+        let stopped = run(&path, &options, layers, 50_000_000, None, stops).unwrap();
+        let Outcome::Stopped { checkpoint: true, .. } = stopped else {
+            panic!("it went on in epoch {at}");
+        };
+        let until = if patience.is_some() { at } else { at - 1 };
+        assert!(judged.iter().copied().eq(1..=until), "{judged:?}");
+        let checkpoint = Checkpoint::load(options.checkpoint.as_ref().unwrap()).unwrap();
+        let again = run(&path, &options, layers, 50_000_000, Some(&checkpoint), |_| false).unwrap();
+        let (model, resumed) = done(again);
+        assert!(bits(&model.machine) == bits(&expected.machine), "stopped in {at}");
+        assert_eq!(resumed, report, "stopped in {at}");
+    }
+}
+
+#[test]
 fn gradients_summed_over_small_batches_are_those_of_a_large_one() {
     let temp = tempfile::tempdir().unwrap();
     let path = write_bars(temp.path(), 320);

@@ -44,6 +44,17 @@ impl Axis {
         start.min(end)..end
     }
 
+    /// Outputs of which a tap may be among some places of the source.
+    pub(crate) fn outputs_over(&self, places: Range<usize>) -> Range<usize> {
+        let reach = ((self.taps - 1) * self.dilation) as isize;
+        let step = self.step as isize;
+        // The first that reaches the first place, and the last that begins before the end.
+        let first = (places.start as isize - self.offset - reach + step - 1).div_euclid(step);
+        let last = (places.end as isize - 1 - self.offset).div_euclid(step);
+        let end = (last + 1).clamp(0, self.n as isize) as usize;
+        (first.max(0) as usize).min(end)..end
+    }
+
     /// Taps that are within the source for an output.
     pub(crate) fn taps_of(&self, o: usize) -> Range<usize> {
         let inside = |t: &usize| (0..self.source as isize).contains(&self.at(o, *t));

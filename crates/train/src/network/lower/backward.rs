@@ -67,6 +67,54 @@ impl Lowering<'_> {
         Some((slope.buffer, false))
     }
 
+    /// As [`Lowering::slope_into`]; in the place of what the node was given, where nobody asks for that any more.
+    fn slope_over_input(&mut self, node: usize, slope: Slope) -> Option<(Buffer, bool)> {
+        let input = self.graph.nodes[node].inputs[0];
+        // What made it asks for what it was given itself, and nobody else for what it made.
+        let alone = self.uses[input] == 1
+            && matches!(
+                self.graph.nodes[input].kind,
+                NodeKind::Dense { activation: None, .. }
+                    | NodeKind::Conv { activation: None, .. }
+                    | NodeKind::Depthwise { activation: None, .. }
+            );
+        let free = self.needs_slope[input] && self.slopes[input].is_none();
+        if !free || !alone {
+            return self.slope_into(node, 0, slope.buffer);
+        }
+        let buffer = self.value(input);
+        self.slopes[input] = Some(Slope {
+            buffer,
+            shared: false,
+            half: false,
+        });
+        Some((buffer, false))
+    }
+
+    /// The pool that follows a batch norm alone: the norm takes the slope of what it made, and spreads that itself.
+    fn pool_after(&self, node: usize) -> Option<usize> {
+        let next = self.graph.nodes.get(node + 1)?;
+        let norms = matches!(
+            self.graph.nodes[node].kind,
+            NodeKind::Norm {
+                over: Over::Batch,
+                ..
+            }
+        );
+        let pools = matches!(next.kind, NodeKind::Pool { .. });
+        (norms && pools && next.inputs == [node] && self.uses[node] == 1).then_some(node + 1)
+    }
+
+    fn spread(&mut self, pool: usize) -> Option<pool::Spread> {
+        let NodeKind::Pool { window, .. } = &self.graph.nodes[pool].kind else {
+            return None;
+        };
+        Some(pool::Spread {
+            extent: self.pool_extent(pool, window),
+            chosen: self.chosen(pool),
+        })
+    }
+
     /// The slope before the activation.
     fn undo(&mut self, node: usize, activation: Option<Activation>, slope: Slope) -> Buffer {
         let Some(activation) = activation else {
@@ -246,6 +294,10 @@ impl Lowering<'_> {
             }
             NodeKind::Pool { .. } if self.pooled[node].is_some() => {
                 // The convolution before takes the slope as it is.
+                self.slopes[input] = Some(slope);
+            }
+            NodeKind::Pool { .. } if self.pool_after(input) == Some(node) => {
+                // So does the norm before.
                 self.slopes[input] = Some(slope);
             }
             NodeKind::Pool { window, .. } => {
@@ -461,11 +513,21 @@ impl Lowering<'_> {
         };
         let extent = self.norm_extent(node);
         let batch = self.purpose.batch;
-        let x_slope = self.slope_over(node, slope);
+        let pooled = self.pool_after(node).and_then(|pool| self.spread(pool));
+        let x_slope = match pooled {
+            None => self.slope_over(node, slope),
+            Some(_) => {
+                self.scratch(batch_norm::Backward::scratch(&extent));
+                self.slope_over_input(node, slope)
+            }
+        };
         let slope = slope.buffer;
         let (learned_scale, learned_shift) = (self.learned_of(Some(scale)), self.learned_of(Some(shift)));
         let partial = self.transient(2 * batch_norm::PARTS * extent.channels);
         let x = self.input_of(node, true);
+        if x_slope.is_some_and(|(x_slope, _)| x_slope == x) {
+            self.stored[self.graph.nodes[node].inputs[0]] = Stored::Gone;
+        }
         let Some(told) = self.told[node] else { return };
         let uses = [
             Some(x),
@@ -473,6 +535,7 @@ impl Lowering<'_> {
             Some(told),
             Some(partial),
             x_slope.map(|(buffer, _)| buffer),
+            pooled.as_ref().and_then(|pooled| pooled.chosen),
         ];
         let frozen = !self.graph.weights[scale].learned;
         let (scale, shift) = (self.weights[scale], self.weights[shift]);
@@ -482,6 +545,7 @@ impl Lowering<'_> {
                     extent,
                     x,
                     slope,
+                    pooled,
                     scale,
                     shift,
                     frozen,

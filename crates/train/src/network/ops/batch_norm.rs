@@ -2,13 +2,17 @@
 //!
 //! Back, with `s = ∂y · scale` and means over what mean and variance were taken over:
 //! `∂x = (s - mean(s) - x̂ · mean(s · x̂)) / √(variance + ε)`, `∂scale = Σ ∂y · x̂`, `∂shift = Σ ∂y`.
-//! What the activation was given is worked out again rather than kept.
+//! What the activation was given is worked out again rather than kept. Where a pool follows, `∂y` is never there as a whole:
+//! it is spread a few places at a time, from the slopes of what the pool made.
+
+use std::ops::Range;
 
 use super::super::arena::{Buffer, Span};
 use super::super::kernels::elementwise::{BLOCK, LANES, activate, add, add_places, add_squares};
 use super::super::kernels::vectorized::vectorized;
 use super::super::layer::Activation;
 use super::super::step::{Learned, Op, Step};
+use super::pool::Spread;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
@@ -89,21 +93,22 @@ pub(crate) struct Forward {
     pub batch: usize,
 }
 
-/// Sums a term over the places of each part of the batch, then over the parts: `sums[channel]` for `width` channels.
+/// Sums a term over the places of each part of the batch, then over the parts: `sums[channel]` for `width` channels. The
+/// term is told its sample and thread.
 pub(super) fn sum_parts(
     step: &Step<'_>,
     batch: usize,
     (partial, width): (Span, usize),
-    term: impl Fn(usize, &mut [f32]) + Sync,
+    term: impl Fn(usize, usize, &mut [f32]) + Sync,
 ) -> Span {
     let part_rows = batch.div_ceil(PARTS);
     let used = step.rows.div_ceil(part_rows);
-    step.crew.run(used, |part, _| {
+    step.crew.run(used, |part, thread| {
         // SAFETY: the part of this task.
         let sums = unsafe { partial.piece(part, width).write() };
         sums.fill(0.0);
         for sample in part * part_rows..((part + 1) * part_rows).min(step.rows) {
-            term(sample, sums);
+            term(sample, thread, sums);
         }
     });
     let total = partial.piece(0, width);
@@ -129,14 +134,14 @@ impl Op for Forward {
                 // They are what they were.
             } else if step.training && !self.frozen {
                 let partial = (step.span(self.partial), channels);
-                let total = sum_parts(step, self.batch, partial, |sample, sums| {
+                let total = sum_parts(step, self.batch, partial, |sample, _, sums| {
                     add_places(sums, x.piece(sample, len).read());
                 });
                 for (mean, sum) in mean.iter_mut().zip(total.read()) {
                     *mean = sum / count;
                 }
                 let known = &*mean;
-                let total = sum_parts(step, self.batch, partial, |sample, sums| {
+                let total = sum_parts(step, self.batch, partial, |sample, _, sums| {
                     add_squares(sums, x.piece(sample, len).read(), known);
                 });
                 let unbiased = count / (count - 1.0).max(1.0);
@@ -188,8 +193,14 @@ fn strips(places: usize, channels: usize) -> usize {
     (places * channels).div_ceil(1 << 15).clamp(1, places.max(1))
 }
 
-fn strip(places: usize, n_strips: usize, i: usize) -> std::ops::Range<usize> {
+fn strip(places: usize, n_strips: usize, i: usize) -> Range<usize> {
     i * places / n_strips..(i + 1) * places / n_strips
+}
+
+/// Places whose slopes are summed at a time, where they are spread from those of a pool: whole blocks, so that sums are the
+/// same however they are cut.
+fn band(channels: usize) -> usize {
+    BLOCK * ((1 << 15) / (BLOCK * channels)).max(1)
 }
 
 impl Vectors<'_> {
@@ -279,12 +290,12 @@ vectorized! {
         }
     }
 
-    /// Writes the slopes by what was normed, over the slopes that it is given where there are no others.
+    /// Writes the slopes by what was normed, over the values or slopes that it is given where there are no others.
     fn write_slopes<const GATE: u8>(
         activation: Activation,
         vectors: Vectors<'_>,
         sums: (&[f32], &[f32], f32),
-        given: (&[f32], Option<&[f32]>),
+        given: (Option<&[f32]>, Option<&[f32]>),
         into: (&mut [f32], bool),
     ) {
         let ((plain, weighted, share), (values, slopes), (into, added)) = (sums, given, into);
@@ -293,13 +304,11 @@ vectorized! {
             let [mean, inverse] = [lanes(vectors.mean, first), lanes(vectors.inverse, first)];
             let [scale, shift] = [lanes(vectors.scale, first), lanes(vectors.shift, first)];
             let [plain, weighted] = [lanes(plain, first), lanes(weighted, first)];
-            let places = values.chunks_exact(channels).zip(into.chunks_exact_mut(channels));
-            for (place, (values, into)) in places.enumerate() {
-                let (values, into) = (&values[first..], &mut into[first..]);
-                let slopes = match slopes {
-                    Some(slopes) => &slopes[place * channels + first..(place + 1) * channels],
-                    None => &*into,
-                };
+            for (place, into) in into.chunks_exact_mut(channels).enumerate() {
+                let into = &mut into[first..];
+                let part = place * channels + first..(place + 1) * channels;
+                let values = values.map_or(&*into, |values| &values[part.clone()]);
+                let slopes = slopes.map_or(&*into, |slopes| &slopes[part]);
                 let values = values.first_chunk::<LANES>().copied().unwrap_or_else(|| lanes(values, 0));
                 let slopes = slopes.first_chunk::<LANES>().copied().unwrap_or_else(|| lanes(slopes, 0));
                 let mut made = [0.0f32; LANES];
@@ -325,25 +334,59 @@ vectorized! {
 pub(crate) struct Backward {
     pub extent: Extent,
     pub x: Buffer,
+    /// The slope of what it made, or of what a pool made of that.
     pub slope: Buffer,
+    pub pooled: Option<Spread>,
     pub scale: Buffer,
     pub shift: Buffer,
     pub frozen: bool,
     pub told: Buffer,
     pub partial: Buffer,
-    /// May be `slope`.
+    /// May be `x`, or `slope` where no pool follows.
     pub x_slope: Option<(Buffer, bool)>,
     pub learned_scale: Option<Learned>,
     pub learned_shift: Option<Learned>,
     pub batch: usize,
 }
 
+impl Backward {
+    /// What a thread needs for slopes that are spread.
+    pub(crate) fn scratch(extent: &Extent) -> usize {
+        let strip = extent.places.div_ceil(strips(extent.places, extent.channels));
+        strip.max(band(extent.channels).min(extent.places)) * extent.channels
+    }
+
+    /// The slopes of some places of a sample.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes them, and the scratch is of this thread.
+    unsafe fn slopes<'a>(
+        &self,
+        step: &Step<'_>,
+        (sample, thread): (usize, usize),
+        places: Range<usize>,
+    ) -> &'a [f32] {
+        let (channels, slope) = (self.extent.channels, step.span(self.slope));
+        let part = places.start * channels..places.end * channels;
+        // SAFETY: the caller's.
+        unsafe {
+            let Some(pooled) = &self.pooled else {
+                return slope.piece(sample, self.extent.len()).part(part).read();
+            };
+            let room = step.scratch(thread).part(0..part.len());
+            pooled.spread(step, slope, sample, places, room.write());
+            room.read()
+        }
+    }
+}
+
 impl Op for Backward {
     fn run(&self, step: &Step<'_>) {
         let extent = self.extent;
         let (channels, len) = (extent.channels, extent.len());
-        let [x, slope, scale, shift, told] =
-            [self.x, self.slope, self.scale, self.shift, self.told].map(|buffer| step.span(buffer));
+        let [x, scale, shift, told] =
+            [self.x, self.scale, self.shift, self.told].map(|buffer| step.span(buffer));
         // SAFETY: these are only read until the end.
         let vectors = unsafe {
             let (mean, inverse) = told.read().split_at(channels);
@@ -356,14 +399,27 @@ impl Op for Backward {
         };
         // Sums of the slopes, then of the slopes times the normed values.
         let partial = (step.span(self.partial), 2 * channels);
-        let total = sum_parts(step, self.batch, partial, |sample, sums| {
-            // SAFETY: only read.
-            let (values, slopes) = unsafe { (x.piece(sample, len).read(), slope.piece(sample, len).read()) };
+        let at_once = match self.pooled {
+            Some(_) => band(channels),
+            None => extent.places.max(1),
+        };
+        let total = sum_parts(step, self.batch, partial, |sample, thread, sums| {
             let (plain, weighted) = sums.split_at_mut(channels);
-            by_gate!(
-                extent.activation,
-                add_slopes(vectors, (values, slopes), (plain, weighted))
-            );
+            for first in (0..extent.places).step_by(at_once) {
+                let places = first..(first + at_once).min(extent.places);
+                let part = places.start * channels..places.end * channels;
+                // SAFETY: only read; the scratch is of this thread.
+                let (values, slopes) = unsafe {
+                    (
+                        x.piece(sample, len).part(part).read(),
+                        self.slopes(step, (sample, thread), places),
+                    )
+                };
+                by_gate!(
+                    extent.activation,
+                    add_slopes(vectors, (values, slopes), (&mut *plain, &mut *weighted))
+                );
+            }
         });
         // SAFETY: only read from here on.
         let (plain, weighted) = unsafe { total.read().split_at(channels) };
@@ -374,17 +430,22 @@ impl Op for Backward {
             1.0 / (step.rows * extent.places) as f32
         };
         if let Some((x_slope, added)) = self.x_slope {
-            let apart = x_slope != self.slope;
+            let (over_values, over_slopes) = (x_slope == self.x, x_slope == self.slope);
             let x_slope = step.span(x_slope);
             let n_strips = strips(extent.places, channels);
-            step.crew.run(step.rows * n_strips, |task, _| {
-                let part = strip(extent.places, n_strips, task % n_strips);
-                let part = part.start * channels..part.end * channels;
-                let of = |span: Span| span.piece(task / n_strips, len).part(part.clone());
-                // SAFETY: these places are of this task; the rest is only read.
-                let (values, into) = unsafe { (of(x).read(), of(x_slope).write()) };
-                // SAFETY: as above, and not what is written.
-                let slopes = apart.then(|| unsafe { of(slope).read() });
+            step.crew.run(step.rows * n_strips, |task, thread| {
+                let (sample, places) = (task / n_strips, strip(extent.places, n_strips, task % n_strips));
+                let part = places.start * channels..places.end * channels;
+                let of = |span: Span| span.piece(sample, len).part(part.clone());
+                // SAFETY: these places are of this task, the scratch of this thread; the rest is only read, and not what is
+                // written.
+                let (values, slopes, into) = unsafe {
+                    (
+                        (!over_values).then(|| of(x).read()),
+                        (!over_slopes).then(|| self.slopes(step, (sample, thread), places)),
+                        of(x_slope).write(),
+                    )
+                };
                 by_gate!(
                     extent.activation,
                     write_slopes(vectors, (plain, weighted, share), (values, slopes), (into, added))

@@ -188,7 +188,7 @@ impl Op for Backward {
             [self.x, self.slope, self.scale, self.shift, self.told].map(|buffer| step.span(buffer));
         let x_slope = self.x_slope.map(|(buffer, added)| (step.span(buffer), added));
         let partial = (step.span(self.partial), 2 * channels);
-        let total = sum_parts(step, self.batch, partial, |sample, sums| {
+        let total = sum_parts(step, self.batch, partial, |sample, _, sums| {
             // SAFETY: a sample is of one task; the rest is only read.
             let (values, slopes, told, scale, shift) = unsafe {
                 (

@@ -1,5 +1,7 @@
 //! Pools: the largest value or the mean of a window, channel by channel; and those of whole images.
 
+use std::ops::Range;
+
 use super::super::arena::{Buffer, Span, bytes};
 use super::super::kernels::correlate::Axis;
 use super::super::kernels::elementwise::{add_places, give_chosen, keep_larger};
@@ -114,6 +116,38 @@ vectorized! {
         }
     }
 
+    /// As the two beside it, for some places of the source only; without `chosen` it is of means.
+    fn spread_places(extent: &Extent, slopes: &[f32], chosen: Option<&[u8]>, places: Range<usize>, into: &mut [f32]) {
+        let channels = extent.output[2];
+        let columns = extent.input[1];
+        let range = places.start * channels..places.end * channels;
+        let rows = extent.rows.outputs_over(places.start / columns..places.end.div_ceil(columns));
+        for row in rows {
+            for column in 0..extent.output[1] {
+                let at = (row * extent.output[1] + column) * channels;
+                let slopes = &slopes[at..at + channels];
+                let chosen = chosen.map(|chosen| &chosen[at..at + channels]);
+                let share = match chosen {
+                    Some(_) => 1.0,
+                    None => 1.0 / extent.window(row, column).count() as f32,
+                };
+                for (tap, to) in extent.window(row, column) {
+                    if !range.contains(&to) {
+                        continue;
+                    }
+                    let into = &mut into[to - range.start..][..channels];
+                    match chosen {
+                        Some(chosen) => give_chosen::<true>(into, slopes, chosen, tap as u8),
+                        None => into
+                            .iter_mut()
+                            .zip(slopes)
+                            .for_each(|(into, slope)| *into += slope * share),
+                    }
+                }
+            }
+        }
+    }
+
     fn give_to_all(extent: &Extent, slopes: &[f32], into: &mut [f32]) {
         let channels = extent.output[2];
         for (at, row, column) in extent.places() {
@@ -161,6 +195,38 @@ impl Op for Backward {
                 None => give_to_all(extent, slopes, into),
             }
         });
+    }
+}
+
+/// The way back of a pool that is done by the operation before it, a few places at a time.
+pub(crate) struct Spread {
+    pub extent: Extent,
+    pub chosen: Option<Buffer>,
+}
+
+impl Spread {
+    /// The slopes of some places of a sample, from those of what the pool made: the same sums as those of [`Backward`].
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes the slopes that it is given.
+    pub(super) unsafe fn spread(
+        &self,
+        step: &Step<'_>,
+        slope: Span,
+        sample: usize,
+        places: Range<usize>,
+        into: &mut [f32],
+    ) {
+        let (_, y_len) = self.extent.lens();
+        // SAFETY: the caller's; nobody writes what was chosen on the way back.
+        let (slopes, chosen) = unsafe {
+            let chosen = self.chosen.map(|chosen| bytes(step.span(chosen)));
+            (slope.piece(sample, y_len).read(), chosen)
+        };
+        let chosen = chosen.map(|chosen| &chosen[sample * y_len..][..y_len]);
+        into.fill(0.0);
+        spread_places(&self.extent, slopes, chosen, places, into);
     }
 }
 
