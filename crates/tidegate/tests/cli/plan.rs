@@ -85,11 +85,30 @@ fn trees_as_a_person_sees_them() {
       trees  [size]
       evaluation  [size]
     threads  2 threads
-    time  unavailable
+    time  [time] a tree, [time] a forest: [basis]
     disk  nothing more than is there
     planned in  [time]
     nothing had to be changed to fit
     ");
+    check_nothing_is_left(&place);
+}
+
+#[test]
+fn trees_whose_rows_do_not_fit_say_what_streams() {
+    let place = Place::with(Rows::binary(400_000).csv());
+    let told = printed(
+        &place,
+        "plan data.csv --target y --model boost --memory 12MB --threads 2",
+    );
+    let changed = told
+        .lines()
+        .find(|line| line.contains("read from disk in every pass"));
+    let changed = changed.unwrap_or_else(|| panic!("{told}"));
+    assert!(
+        changed.contains("of the rows") && changed.contains("saves") && changed.contains("time unavailable"),
+        "{changed}"
+    );
+    assert!(!told.contains("nothing had to be changed"), "{told}");
     check_nothing_is_left(&place);
 }
 
