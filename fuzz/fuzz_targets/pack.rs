@@ -4,6 +4,7 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
+use tidegate_data::pack::Part;
 use tidegate_data::{BinsPack, BinsWriter, PackKey, PackOptions, PackStore};
 use tidegate_memory::Ledger;
 
@@ -46,11 +47,13 @@ fuzz_target!(|damage: Damage| {
         for block in 0..pack.n_blocks() {
             let n_rows = pack.n_rows(block);
             let mut read = (vec![0; n_rows * FEATURES], vec![0.0; n_rows], vec![0; n_rows]);
-            let done = pack.read_block(block, &mut read.0, &mut read.1, &mut read.2);
-            assert!(
-                done.is_err() || read.0 == bins,
-                "a damaged block was taken for a whole one"
-            );
+            for part in [Part::Whole, Part::Bins] {
+                let done = pack.read_block(block, part, &mut read.0, &mut read.1, &mut read.2);
+                assert!(
+                    done.is_err() || read.0 == bins,
+                    "a damaged block was taken for a whole one"
+                );
+            }
         }
     }
     assert_eq!(ledger.used(), 0);
