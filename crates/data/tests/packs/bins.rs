@@ -32,14 +32,7 @@ fn blocks_come_back_as_they_were_pushed() {
             for (i, &n_rows) in blocks.iter().enumerate() {
                 assert_eq!(pack.n_rows(i), n_rows);
                 let mut read = Block::empty(n_rows, n_features);
-                pack.read_block(
-                    i,
-                    Part::Whole,
-                    &mut read.bins,
-                    &mut read.target,
-                    &mut read.held_out,
-                )
-                .unwrap();
+                read.read(&pack, i, Part::Whole).unwrap();
                 assert!(
                     read == Block::new(first, n_rows, n_features),
                     "block {i} of {blocks:?}"
@@ -68,14 +61,7 @@ fn several_threads_read_at_once() {
                 let mut read = Block::empty(n_rows, n_features);
                 for turn in 0..pack.n_blocks() {
                     let block = (turn * 7 + thread * 11) % pack.n_blocks();
-                    pack.read_block(
-                        block,
-                        Part::Whole,
-                        &mut read.bins,
-                        &mut read.target,
-                        &mut read.held_out,
-                    )
-                    .unwrap();
+                    read.read(pack, block, Part::Whole).unwrap();
                     assert!(read == Block::new(block * n_rows, n_rows, n_features));
                 }
             });
@@ -95,9 +81,7 @@ fn bins_alone_are_read_and_checked() {
             .unwrap()
     };
     let pack = open();
-    let read = |block: usize, part: Part, into: &mut Block| {
-        pack.read_block(block, part, &mut into.bins, &mut into.target, &mut into.held_out)
-    };
+    let read = |block: usize, part: Part, into: &mut Block| into.read(&pack, block, part);
     // Not read before: whatever is asked for, all of it is read.
     let mut first = Block::empty(n_rows, n_features);
     read(0, Part::Bins, &mut first).unwrap();

@@ -44,14 +44,7 @@ fn the_loser_uses_what_the_winner_wrote() {
     drop(third);
     for pack in &packs {
         let mut read = Block::empty(100, 2);
-        pack.read_block(
-            0,
-            Part::Whole,
-            &mut read.bins,
-            &mut read.target,
-            &mut read.held_out,
-        )
-        .unwrap();
+        read.read(pack, 0, Part::Whole).unwrap();
         assert!(read == Block::new(0, 100, 2));
     }
     let left: Vec<_> = std::fs::read_dir(scratch.store().path())

@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
+use tidegate_data::pack::Part;
 use tidegate_data::{
-    BadRows, BinsWriter, Error, FitOptions, Holdout, PackKey, PackOptions, PackStore, PassOptions, Position,
-    Purpose, RowCounts, Source, SourceOptions, Table, TableOptions,
+    BadRows, BinsPack, BinsWriter, Error, FitOptions, Holdout, PackKey, PackOptions, PackStore, PassOptions,
+    Position, Purpose, RowCounts, Source, SourceOptions, Table, TableOptions,
 };
 use tidegate_memory::{Holder, Ledger};
 
@@ -190,6 +191,11 @@ impl Block {
             target: (0..n_rows).map(|i| row(i) as f32 / 3.0).collect(),
             held_out: (0..n_rows).map(|i| u8::from(row(i) % 10 == 3)).collect(),
         }
+    }
+
+    /// Reads a block of a pack into its place.
+    pub(crate) fn read(&mut self, pack: &BinsPack, block: usize, part: Part) -> Result<(), Error> {
+        pack.read_block(block, part, &mut self.bins, &mut self.target, &mut self.held_out)
     }
 
     pub(crate) fn empty(n_rows: usize, n_features: usize) -> Block {

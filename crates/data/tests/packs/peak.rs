@@ -29,14 +29,7 @@ fn work(folder: &Path) {
         .unwrap();
     let mut read = Block::empty(BLOCKS[0], N_FEATURES);
     for block in (0..pack.n_blocks()).chain(0..pack.n_blocks()) {
-        pack.read_block(
-            block,
-            Part::Whole,
-            &mut read.bins,
-            &mut read.target,
-            &mut read.held_out,
-        )
-        .unwrap();
+        read.read(&pack, block, Part::Whole).unwrap();
     }
 }
 

@@ -194,7 +194,7 @@ proptest! {
         let mut first = 0;
         for (block, n_rows) in [40, 50, 60].into_iter().enumerate() {
             let mut read = Block::empty(n_rows, 3);
-            match pack.read_block(block, Part::Whole, &mut read.bins, &mut read.target, &mut read.held_out) {
+            match read.read(&pack, block, Part::Whole) {
                 Ok(()) => prop_assert_eq!(read, Block::new(first, n_rows, 3)),
                 Err(Error::PackDamaged { batch, .. }) => {
                     prop_assert_eq!(batch, block as u64);
