@@ -181,9 +181,11 @@ impl AheadFile {
         self.readers.get_or_init(|| {
             let reader = || {
                 let shared = Arc::clone(&self.shared);
-                std::thread::spawn(move || shared.read_what_is_asked_for())
+                let thread = std::thread::Builder::new().name("read ahead".into());
+                // Without threads, what is asked for is read when somebody comes for it.
+                thread.spawn(move || shared.read_what_is_asked_for()).ok()
             };
-            (0..READERS).map(|_| reader()).collect()
+            (0..READERS).filter_map(|_| reader()).collect()
         });
         let mut places = self.shared.lock();
         if places.is_known(offset) {
