@@ -331,3 +331,71 @@ fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: as above, and any bytes make up plain values.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every piece of every block comes back as it was written, whatever else is written around it.
+    fn check_pieces(scratch: Scratch) {
+        let (n_rows, n_outputs, n_nodes) = (1_500, 3, 700);
+        let states = States {
+            resident: Vec::new(),
+            scratch: Some(scratch),
+            n_outputs,
+            n_nodes,
+            block_rows: n_rows,
+        };
+        let made = |block: usize, n_rows: usize| {
+            let mut state = BlockState::new(n_rows, n_outputs, n_nodes);
+            let number = |i: usize| (block * 100_003 + i) as u32;
+            (0..state.margins.len()).for_each(|i| state.margins[i] = number(i) as f32);
+            (0..state.gradients.len()).for_each(|i| state.gradients[i] = number(i) ^ 0xabcd);
+            (0..n_rows).for_each(|i| state.order[i] = number(i) as u16);
+            (0..n_nodes).for_each(|i| state.ranges[i] = [number(i), 1]);
+            state
+        };
+        let all = Pieces {
+            margins: 0..n_outputs,
+            gradients: 0..n_outputs,
+            order: true,
+        };
+        let rows = [n_rows, n_rows, 77];
+        for (block, n) in rows.into_iter().enumerate().rev() {
+            let place = states.store(block, &made(block, n), &all).unwrap();
+            states.settle(place);
+        }
+        // One class of one block anew: its neighbours stay.
+        let mut other = made(1, n_rows);
+        other.margins[n_rows..2 * n_rows].fill(-1.0);
+        let one = Pieces {
+            margins: 1..2,
+            ..Pieces::default()
+        };
+        states.store(1, &other, &one).unwrap();
+        for (block, n) in rows.into_iter().enumerate() {
+            let wanted = if block == 1 { &other } else { &made(block, n) };
+            let mut found = states.buffer().unwrap();
+            states.load(block, n, &mut found, &all).unwrap();
+            let values = n * n_outputs;
+            assert!(found.margins[..values] == wanted.margins[..], "block {block}");
+            assert!(found.gradients[..values] == wanted.gradients[..], "block {block}");
+            assert!(found.order[..n] == wanted.order[..] && found.ranges == wanted.ranges);
+        }
+    }
+
+    #[test]
+    fn pieces_come_back_past_the_page_cache_and_through_it() {
+        let folder = tempfile::tempdir().unwrap();
+        check_pieces(Scratch::new(folder.path()).unwrap());
+        check_pieces(Scratch {
+            through: Through::Cache(tempfile::tempfile().unwrap()),
+            path: folder.path().into(),
+        });
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            0,
+            "nothing is left"
+        );
+    }
+}
