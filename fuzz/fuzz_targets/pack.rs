@@ -47,7 +47,7 @@ fuzz_target!(|damage: Damage| {
         for block in 0..pack.n_blocks() {
             let n_rows = pack.n_rows(block);
             let mut read = (vec![0; n_rows * FEATURES], vec![0.0; n_rows], vec![0; n_rows]);
-            for part in [Part::Whole, Part::Bins] {
+            for part in [Part::Whole, Part::Bins, Part::Labels] {
                 let done = pack.read_block(block, part, &mut read.0, &mut read.1, &mut read.2);
                 assert!(
                     done.is_err() || read.0 == bins,

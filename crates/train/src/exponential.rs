@@ -39,6 +39,15 @@ fn exp_within(x: f32) -> f32 {
     sum * f32::from_bits(exponent)
 }
 
+/// `ln x` for finite `x ≥ 1`.
+#[inline(always)]
+pub(crate) fn ln_from_one(x: f32) -> f32 {
+    const MANTISSA: u32 = (1 << 23) - 1;
+    let exponent = (x.to_bits() >> 23) as i32 - 127;
+    let unit = f32::from_bits((x.to_bits() & MANTISSA) | 1.0f32.to_bits());
+    exponent as f32 * std::f32::consts::LN_2 + ln_1p_unit(unit - 1.0)
+}
+
 /// `ln(1 + x)` for `x` from 0 to 1, by `2 artanh(x / (2 + x))`.
 #[inline(always)]
 pub(crate) fn ln_1p_unit(x: f32) -> f32 {

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use super::fault::PictureFault;
 use super::jpeg;
+use super::read::read_at;
+use crate::input::expect_single_pieces;
 
 /// Read at once; enough for most headers.
 const PIECE_BYTES: usize = 4 << 10;
@@ -72,6 +73,7 @@ impl Probe {
         if file_bytes == 0 {
             return Err(PictureFault::Empty);
         }
+        expect_single_pieces(file);
         read_piece(file, 0, PIECE_BYTES, file_bytes, head)?;
         Probe::of(head, file_bytes, file)?.checked()
     }
@@ -144,7 +146,7 @@ fn read_piece(
 ) -> Result<(), PictureFault> {
     let n = usize::try_from(file_bytes - start).map_or(wanted, |there| there.min(wanted));
     head.resize(n, 0);
-    file.read_exact_at(head, start).map_err(unreadable)
+    read_at(file, start, head).map_err(unreadable)
 }
 
 fn plain(format: Format, width: u32, height: u32, channels: u8) -> Probe {
@@ -267,7 +269,7 @@ fn tiff(head: &[u8], file_bytes: u64, file: &File) -> Result<Probe, PictureFault
     };
     let four = |bytes: &[u8], at: usize| if is_big { big(bytes, at) } else { little(bytes, at) };
     let at = u64::from(four(head, 4).ok_or(PictureFault::CutOff)?);
-    let read = |at: u64, bytes: &mut [u8]| file.read_exact_at(bytes, at).map_err(|_| PictureFault::CutOff);
+    let read = |at: u64, bytes: &mut [u8]| read_at(file, at, bytes).map_err(|_| PictureFault::CutOff);
     let mut count = [0; 2];
     read(at, &mut count)?;
     let n = two(&count, 0).unwrap_or_default();

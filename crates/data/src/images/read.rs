@@ -1,4 +1,4 @@
-//! Whole files into memory, leaving the page cache as it was.
+//! Files into memory, leaving the page cache as it was.
 
 use std::fs::File;
 use std::io;
@@ -17,13 +17,19 @@ pub(crate) fn read_whole(file: &File, bytes: u64, into: &mut Vec<u8>) -> Result<
         *into = Vec::with_capacity(bytes);
     }
     into.resize(bytes, 0);
-    let (mut at, mut supported) = (read_cached(file, into), true);
-    while at < bytes {
-        match read_uncached(file, &mut into[at..], at as u64, &mut supported) {
-            Ok(0) => return Err(unreadable(io::ErrorKind::UnexpectedEof.into())),
+    let cached = read_cached(file, into);
+    read_at(file, cached as u64, &mut into[cached..]).map_err(unreadable)
+}
+
+/// Fills the buffer with what stands at `start`, leaving the page cache as it was.
+pub(crate) fn read_at(file: &File, start: u64, into: &mut [u8]) -> io::Result<()> {
+    let (mut at, mut supported) = (0, true);
+    while at < into.len() {
+        match read_uncached(file, &mut into[at..], start + at as u64, &mut supported) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => at += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable(error)),
+            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -17,6 +17,8 @@ const BLOCK_ROWS: usize = 65_536;
 pub struct BinsWriter {
     builder: Builder,
     n_features: usize,
+    /// The checksums of what stands behind the bins of each block.
+    behind: Vec<u32>,
 }
 
 impl BinsWriter {
@@ -31,6 +33,7 @@ impl BinsWriter {
         Ok(BinsWriter {
             builder: Builder::create(options, layout, bytes, holder)?,
             n_features,
+            behind: Vec::new(),
         })
     }
 
@@ -44,20 +47,39 @@ impl BinsWriter {
         assert!(n_rows <= BLOCK_ROWS, "a block of {n_rows} rows");
         assert_eq!((bins.len(), held_out.len()), (n_rows * self.n_features, n_rows));
         let body = [bins, bytes_of(target), held_out];
-        self.builder.push(n_rows, 0, None, &body, checksum(&body))
+        let behind = checksum(&body[1..]);
+        let whole = combined(bins, behind, n_rows);
+        self.builder.push(n_rows, 0, None, &body, whole)?;
+        self.behind.push(behind);
+        Ok(())
     }
 
     pub fn finish(self) -> Result<BinsPack, PackProblem> {
-        Ok(BinsPack::new(self.builder.finish()?, self.n_features))
+        let pack = BinsPack::new(self.builder.finish()?, self.n_features);
+        for (known, behind) in pack.behind.iter().zip(self.behind) {
+            let _ = known.set(behind);
+        }
+        Ok(pack)
     }
 }
 
 /// What is read of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Only the bins, without what was to be predicted and which rows are held out.
     Bins,
+    /// What is to be predicted, and which rows are held out.
+    Labels,
     Whole,
+}
+
+impl Part {
+    pub fn has_bins(self) -> bool {
+        self != Part::Labels
+    }
+
+    pub fn has_labels(self) -> bool {
+        self != Part::Bins
+    }
 }
 
 /// A complete pack of bins.
@@ -65,8 +87,8 @@ pub enum Part {
 pub struct BinsPack {
     file: PackFile,
     n_features: usize,
-    /// The checksums of what stands behind the bins, of the blocks that were read whole: with them the bins alone can
-    /// be checked, too.
+    /// The checksums of what stands behind the bins, of the blocks that were written or read whole: with them either part
+    /// can be checked alone.
     behind: Box<[OnceLock<u32>]>,
 }
 
@@ -122,13 +144,8 @@ impl BinsPack {
         self.file.manifest.data_bytes
     }
 
-    /// Has the kernel read a block ahead, for somebody who reads that part of it soon.
-    pub fn will_read(&self, block: usize, part: Part) {
-        self.file.will_read(block, self.segments(block, part));
-    }
-
-    /// Reads a block into the beginning of the buffers, from any thread. Of a block that was not yet read whole, all is
-    /// read, whatever the part. A damaged block is an error, and the pack is dropped so that the next run builds it again.
+    /// Reads a part of a block into the beginning of its buffers, from any thread. Of a block that was neither written nor
+    /// yet read whole, all is read, whatever the part. A damaged block is an error, and the pack is dropped so that the next run builds it again.
     ///
     /// # Panics
     ///
@@ -142,46 +159,59 @@ impl BinsPack {
         held_out: &mut [u8],
     ) -> Result<()> {
         let n_rows = self.n_rows(block);
-        let bins = &mut bins[..n_rows * self.n_features];
-        let (target, held_out) = (bytes_of_mut(&mut target[..n_rows]), &mut held_out[..n_rows]);
-        let segments = self.segments(block, part);
-        let mut whole = self.file.body(block);
-        whole.segments.truncate(segments);
-        let behind_bytes = (target.len() + held_out.len()) as u64;
-        let mut into = [&mut *bins, &mut *target, &mut *held_out];
-        self.file.read(block, &mut [], &whole, &mut into[..segments])?;
-        self.file.drop_cached(block, segments);
-        let behind = match self.behind[block].get().filter(|_| segments == 1) {
-            Some(known) => *known,
+        let body = self.file.body(block);
+        let known = self.behind[block].get().copied();
+        let part = if known.is_some() { part } else { Part::Whole };
+        let bins = if part.has_bins() {
+            &mut bins[..n_rows * self.n_features]
+        } else {
+            &mut []
+        };
+        let (target, held_out) = match part.has_labels() {
+            true => (bytes_of_mut(&mut target[..n_rows]), &mut held_out[..n_rows]),
+            false => Default::default(),
+        };
+        match part {
+            Part::Bins => self.file.read_part(block, 0, bins)?,
+            Part::Labels => {
+                self.file.read_part(block, body.segments[1].at, target)?;
+                self.file.read_part(block, body.segments[2].at, held_out)?;
+            }
+            Part::Whole => {
+                let mut into = [&mut *bins, &mut *target, &mut *held_out];
+                self.file.read(block, &mut [], &body, &mut into)?;
+            }
+        }
+        let behind = match known.filter(|_| part == Part::Bins) {
+            Some(known) => known,
             None => checksum(&[target, held_out]),
         };
-        let mut read = hasher(&[bins]);
-        read.combine(&crc32fast::Hasher::new_with_initial_len(behind, behind_bytes));
-        if read.finalize() != self.file.entries[block].body_checksum {
+        let is_whole = match known.filter(|_| part == Part::Labels) {
+            Some(known) => behind == known,
+            None => combined(bins, behind, n_rows) == self.file.entries[block].body_checksum,
+        };
+        if !is_whole {
             return Err(self.file.damaged(block));
         }
         let _ = self.behind[block].set(behind);
         Ok(())
     }
-
-    /// How many segments of a block's body are read for a part of it.
-    fn segments(&self, block: usize, part: Part) -> usize {
-        match part == Part::Bins && self.behind[block].get().is_some() {
-            true => 1,
-            false => 3,
-        }
-    }
 }
 
 /// CRC-32 of all buffers, one after another.
 pub(super) fn checksum(body: &[&[u8]]) -> u32 {
-    hasher(body).finalize()
-}
-
-fn hasher(body: &[&[u8]]) -> crc32fast::Hasher {
     let mut checksum = crc32fast::Hasher::new();
     for bytes in body {
         checksum.update(bytes);
     }
-    checksum
+    checksum.finalize()
+}
+
+/// The checksum of bins with what stands behind them, which has a checksum already.
+fn combined(bins: &[u8], behind: u32, n_rows: usize) -> u32 {
+    let behind_bytes = n_rows as u64 * (size_of::<f32>() + size_of::<u8>()) as u64;
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(bins);
+    checksum.combine(&crc32fast::Hasher::new_with_initial_len(behind, behind_bytes));
+    checksum.finalize()
 }

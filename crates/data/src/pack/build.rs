@@ -72,11 +72,19 @@ impl Builder {
         fs::create_dir_all(store.path()).map_err(unwritable)?;
         // Room that dead builders take is room for this one; if they cannot be removed, the disk tells.
         let _ = store.sweep();
-        let needed = bytes.saturating_add(bytes / 20).saturating_add(SPARE_BYTES);
-        let free = free_bytes(store.path()).map_err(unwritable)?;
-        if free < needed {
+        let expected = bytes.saturating_add(bytes / 20);
+        let needed = expected.saturating_add(SPARE_BYTES);
+        let disk = Disk::of(store.path()).map_err(unwritable)?;
+        if disk.free < needed {
+            let free = disk.free;
             return Err(PackProblem::NoSpace { needed, free });
         }
+        // The kernel charges what is written there to whoever writes it.
+        let in_memory = if disk.is_memory { expected } else { 0 };
+        let grant = holder.try_grant(in_memory).map_err(|_| PackProblem::InMemory {
+            path: store.path().into(),
+            needed: expected,
+        })?;
         fs::create_dir(&folder).map_err(unwritable)?;
         let begun = (|| {
             let file = File::create_new(folder.join(DATA))?;
@@ -104,7 +112,7 @@ impl Builder {
             lock,
             entries: Vec::new(),
             n_rows: 0,
-            grant: holder.try_grant(0)?,
+            grant,
             holder: holder.clone(),
             behind,
         })
@@ -241,15 +249,30 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// What an ordinary user may still write to the disk of `folder`.
-fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
-    let mut disk = MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: `path` ends with a zero, and `disk` has room for the answer.
-    if unsafe { libc::statvfs(path.as_ptr(), disk.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
+/// The file system of a folder.
+struct Disk {
+    /// What an ordinary user may still write to it.
+    free: u64,
+    /// It has no disk: what is written to it stays in memory.
+    is_memory: bool,
+}
+
+impl Disk {
+    fn of(folder: &Path) -> io::Result<Disk> {
+        const RAMFS_MAGIC: i64 = 0x8584_58f6;
+        let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
+        let mut disk = MaybeUninit::<libc::statfs>::zeroed();
+        // SAFETY: `path` ends with a zero, and `disk` has room for the answer.
+        if unsafe { libc::statfs(path.as_ptr(), disk.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: all fields are numbers, for which zeros would do, and the call has written them.
+        let disk = unsafe { disk.assume_init() };
+        #[allow(clippy::unnecessary_cast, reason = "its type differs between machines")]
+        let kind = disk.f_type as i64;
+        Ok(Disk {
+            free: disk.f_bavail.saturating_mul(disk.f_frsize as u64),
+            is_memory: kind == libc::TMPFS_MAGIC as i64 || kind == RAMFS_MAGIC,
+        })
     }
-    // SAFETY: all fields are numbers, for which zeros would do, and the call has written them.
-    let disk = unsafe { disk.assume_init() };
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }

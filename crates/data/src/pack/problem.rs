@@ -27,6 +27,12 @@ pub enum PackProblem {
     },
     #[error("no pack: the budget has no room for it")]
     Memory,
+    #[error(
+        "no pack: {} is in memory (a tmpfs), where its {} would count against the budget; choose a folder on a disk, by --home",
+        path.display(),
+        format_bytes(*needed)
+    )]
+    InMemory { path: PathBuf, needed: u64 },
     #[error("{}: the pack was damaged and is dropped: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
 }

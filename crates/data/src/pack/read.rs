@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +14,7 @@ use super::frame::{self, ALIGN, MOST_HEADER_BYTES};
 use super::layout::Body;
 use super::manifest::{Entry, Manifest};
 use super::store::{DATA, PackKey, PackStore};
-use crate::direct::{AheadFile, DirectFile, PAGE_BYTES, is_unsupported};
+use crate::direct::{DirectFile, is_unsupported};
 use crate::input::{RWF_DONTCACHE, expect_single_pieces};
 use crate::{Error, Result};
 
@@ -28,7 +27,7 @@ pub(crate) struct PackFile {
     pub entries: Vec<Entry>,
     file: File,
     /// The same file past the page cache, for whoever reads it again and again.
-    direct: Option<AheadFile>,
+    direct: Option<DirectFile>,
     uncached: AtomicBool,
     #[expect(dead_code, reason = "held for its drop")]
     grant: Grant,
@@ -75,7 +74,7 @@ impl PackFile {
     pub(crate) fn read_directly(&mut self) {
         // Without it, the pages that were read are dropped from the cache.
         let file = DirectFile::open(&self.path(), OpenOptions::new().read(true));
-        self.direct = file.unwrap_or_default().map(AheadFile::new);
+        self.direct = file.unwrap_or_default();
     }
 
     pub(crate) fn body(&self, batch: usize) -> Body {
@@ -140,43 +139,6 @@ impl PackFile {
                 source,
             }),
         }
-    }
-
-    /// Has the first segments of a batch read ahead; whoever reads them then [drops](PackFile::drop_cached) them.
-    pub(crate) fn will_read(&self, batch: usize, segments: usize) {
-        match &self.direct {
-            Some(direct) => {
-                let place = self.place(batch, segments);
-                direct.ask(place.start, (place.end - place.start) as usize);
-            }
-            None => self.advise(batch, segments, libc::POSIX_FADV_WILLNEED),
-        }
-    }
-
-    /// Drops what was read ahead of a batch from the page cache.
-    pub(crate) fn drop_cached(&self, batch: usize, segments: usize) {
-        if self.direct.is_none() {
-            self.advise(batch, segments, libc::POSIX_FADV_DONTNEED);
-        }
-    }
-
-    /// Where the first segments of a batch stand.
-    fn place(&self, batch: usize, segments: usize) -> Range<u64> {
-        let entry = &self.entries[batch];
-        let start = entry.offset + u64::from(entry.header_bytes);
-        let body = self.body(batch);
-        let last = body.segments[..segments].last();
-        start..start + last.map_or(0, |last| last.at + last.bytes)
-    }
-
-    fn advise(&self, batch: usize, segments: usize, advice: libc::c_int) {
-        let place = self.place(batch, segments);
-        // Whole pages: a part of one would stay.
-        let start = place.start / PAGE_BYTES as u64 * PAGE_BYTES as u64;
-        let bytes = place.end.next_multiple_of(PAGE_BYTES as u64) - start;
-        let (offset, bytes) = (start as libc::off_t, bytes as libc::off_t);
-        // SAFETY: advice on an open descriptor touches no memory of ours.
-        unsafe { libc::posix_fadvise(self.file.as_raw_fd(), offset, bytes, advice) };
     }
 
     /// Reads a part of the body of a batch.

@@ -70,7 +70,7 @@ fn several_threads_read_at_once() {
 }
 
 #[test]
-fn bins_alone_are_read_and_checked() {
+fn each_part_is_read_alone() {
     let scratch = Scratch::numbers(2);
     let holder = Ledger::new(64 << 20).holder("pack");
     let (n_features, n_rows) = (3, 500);
@@ -92,19 +92,42 @@ fn bins_alone_are_read_and_checked() {
     let untouched =
         again.target.iter().all(|y| y.is_nan()) && again.held_out.iter().all(|mark| *mark == 0xee);
     assert!(again.bins == first.bins && untouched);
+    let mut labels = Block::empty(n_rows, n_features);
+    read(0, Part::Labels, &mut labels).unwrap();
+    assert!(labels.target == first.target && labels.held_out == first.held_out);
+    assert!(labels.bins == Block::empty(n_rows, n_features).bins);
+}
 
-    read(1, Part::Whole, &mut first).unwrap();
-    let data = scratch.pack().join("data.arrow");
-    let mut bytes = std::fs::read(&data).unwrap();
-    let bins = bytes
-        .windows(first.bins.len())
-        .position(|window| window == first.bins)
-        .unwrap();
-    bytes[bins + 700] ^= 1;
-    std::fs::write(&data, bytes).unwrap();
-    let error = read(1, Part::Bins, &mut first).unwrap_err();
-    assert!(matches!(error, Error::PackDamaged { batch: 1, .. }), "{error}");
-    assert!(!scratch.pack().exists(), "the next run builds it again");
+/// Each part is checked without the other.
+#[test]
+fn damage_is_found_in_the_part_that_has_it() {
+    let (n_features, n_rows) = (3, 500);
+    let bins_bytes = n_rows * n_features;
+    for (at, damaged, whole) in [
+        (700, Part::Bins, Part::Labels),
+        (bins_bytes + 2 * n_rows, Part::Labels, Part::Bins),
+    ] {
+        let scratch = Scratch::numbers(2);
+        let holder = Ledger::new(64 << 20).holder("pack");
+        write_bins(&scratch.options(), n_features, &[n_rows], &holder);
+        let pack = BinsPack::open(&scratch.store(), key(), n_features, &holder)
+            .unwrap()
+            .unwrap();
+        let mut block = Block::empty(n_rows, n_features);
+        block.read(&pack, 0, Part::Whole).unwrap();
+        let data = scratch.pack().join("data.arrow");
+        let mut bytes = std::fs::read(&data).unwrap();
+        let body = bytes
+            .windows(bins_bytes)
+            .position(|window| window == block.bins)
+            .unwrap();
+        bytes[body + at] ^= 1;
+        std::fs::write(&data, bytes).unwrap();
+        block.read(&pack, 0, whole).unwrap();
+        let error = block.read(&pack, 0, damaged).unwrap_err();
+        assert!(matches!(error, Error::PackDamaged { batch: 0, .. }), "{error}");
+        assert!(!scratch.pack().exists(), "the next run builds it again");
+    }
 }
 
 #[test]

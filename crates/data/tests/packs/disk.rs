@@ -90,6 +90,26 @@ fn a_writer_of_bins_tells_when_the_disk_is_full() {
     assert_eq!(fs::read_dir(store.path()).unwrap().count(), 0);
 }
 
+/// What is written there is memory, too, and the kernel would count it.
+#[test]
+fn a_pack_in_memory_has_to_fit_the_budget() {
+    let scratch = Scratch::numbers(2);
+    let Some(disk) = SmallDisk::mount(scratch.folder.path(), 200) else {
+        return;
+    };
+    let store = PackStore::at(disk.0.join("packs"));
+    let pack = options(store.clone(), key(), 1_000_000);
+    let create = |budget: u64| BinsWriter::create(&pack, 35, &Ledger::new(budget).holder("pack"));
+    let problem = create(40 << 20).err().unwrap();
+    assert!(
+        matches!(problem, PackProblem::InMemory { needed: 42_000_000, .. }),
+        "{problem}"
+    );
+    assert!(problem.to_string().contains("by --home"), "{problem}");
+    assert_eq!(fs::read_dir(store.path()).unwrap().count(), 0);
+    assert!(create(64 << 20).is_ok());
+}
+
 /// File systems in memory cannot read past the page cache: the ordinary way has to do.
 #[test]
 fn a_disk_that_cannot_read_uncached() {

@@ -220,12 +220,19 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
         let reading = fixed + table.encoder_bytes() + table.pass_needs(threads).bytes();
         budget.saturating_sub(reading + budget / SPARE)
     };
-    // Rows in memory are worth more than text that waits.
-    let all_rows = boost::rows_bytes(shape.n_rows, shape.n_features);
+    let encoders = prepared.table.encoders.bytes();
+    // Not to the last byte: as much as possible is kept in memory, and the kernel counts in pages and batches.
+    let growing = budget.saturating_sub(fixed + encoders + budget / SPARE);
+    // Rows that stay in memory while trees grow are worth more than text that waits.
+    let stays = boost::plan(&shape, options, threads, growing).map_or(0, |plan| {
+        let under_way = plan.block_bytes() + WRITE_BEHIND_BYTES;
+        plan.bytes(boost::ROWS) + if plan.rows_fit() { 0 } else { under_way }
+    });
     prepared
         .table
-        .read_ahead_while(|table| rows_at_most(table, threads) >= all_rows);
+        .read_ahead_while(|table| rows_at_most(table, threads) >= stays);
     // Fewer threads read where not even a block on its way to the disk has room.
+    let all_rows = boost::rows_bytes(shape.n_rows, shape.n_features);
     let block = boost::rows_bytes(shape.n_rows.min(boost::BLOCK_ROWS), shape.n_features) + WRITE_BEHIND_BYTES;
     let fits = |threads: &usize| rows_at_most(&prepared.table, *threads) >= all_rows.min(block);
     prepared.threads = (1..=threads).rev().find(fits).unwrap_or(1);
@@ -236,9 +243,6 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
         rows_at_most: rows_at_most(table, prepared.threads),
         ..shape
     };
-    let encoders = table.encoders.bytes();
-    // Not to the last byte: as much as possible is kept in memory, and the kernel counts in pages and batches.
-    let growing = budget.saturating_sub(fixed + encoders + budget / SPARE);
     let plan = boost::plan(&shape, options, threads, growing).map_err(|error| with_fixed(error, prepared))?;
     let stage = |encoders: u64, others: &[(String, u64)]| {
         let mut holders = prepared.fixed.to_vec();
@@ -248,7 +252,7 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
     };
     let growing = stage(encoders, &plan.holders);
     let mut reading = stage(table.encoder_bytes(), &[(BUFFERS.into(), buffers.bytes())]);
-    match plan.resident_blocks == plan.shape.n_blocks() {
+    match plan.rows_fit() {
         true => reading.push((boost::ROWS.into(), plan.bytes(boost::ROWS))),
         // The block under way is in memory, too, and so is what waits for the disk.
         false => reading.extend([
@@ -299,10 +303,10 @@ fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) ->
             .chain(streams(&plan, options))
             .collect(),
         threads: Some(plan.threads as u64),
-        // Rows that do not fit stream from a pack.
-        disk_bytes: Some(match plan.resident_blocks == plan.shape.n_blocks() {
-            true => 0,
-            false => plan.bytes_of_all_rows(),
+        // Rows that do not fit stream from a pack, and their state from a file of its own.
+        disk_bytes: Some(match plan.rows_fit() {
+            true => plan.streamed(options).state,
+            false => plan.bytes_of_all_rows() + plan.streamed(options).state,
         }),
         ..WirePlan::default()
     };
@@ -365,7 +369,7 @@ fn time(
         Some(warm) => timed = Some((round.round - 1, warm.elapsed())),
     })?;
     let (one, all) = units("boost");
-    let streams = plan.resident_blocks < plan.shape.n_blocks();
+    let streams = !plan.rows_fit();
     Ok(timed.map(|(trees, took)| {
         let times_as_many = plan.shape.n_rows as f64 / shape.n_rows as f64;
         let tree = took.as_secs_f64() / trees as f64 * times_as_many;
@@ -430,7 +434,7 @@ fn with_fixed(error: TrainError, prepared: &Prepared) -> TrainError {
 /// Bins the table, or takes it binned from a pack; `None` when asked to stop meanwhile.
 fn rows(prepared: &Prepared, features: &[FeatureBins], plan: &Plan) -> Result<Option<(Rows, RowReport)>> {
     let (speaker, ledger) = (prepared.speaker, &prepared.ledger);
-    let all_fit = plan.resident_blocks == plan.shape.n_blocks();
+    let all_fit = plan.rows_fit();
     if !all_fit && !prepared.job.train.pack {
         return Err(TrainError::RowsDoNotFit {
             needed: plan.bytes_of_all_rows(),

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use tidegate_data::target::Task;
 
 use super::objective::{Losses, Objective, predictions};
-use super::pass::{Halt, Reads, Site, Worker, pass};
+use super::pass::{Crew, Halt, Route, Site, pass};
+use super::rows::Part;
 use super::start::Facts;
 use super::state::Pieces;
 use crate::{Evaluator, Quality};
@@ -13,7 +14,7 @@ use crate::{Evaluator, Quality};
 /// The quality of the margins as they stand.
 pub(super) fn evaluate(
     site: &Site<'_>,
-    workers: &mut [Worker],
+    crew: &mut Crew,
     objective: Objective,
     facts: &Facts,
 ) -> Result<Quality, Halt> {
@@ -27,20 +28,25 @@ pub(super) fn evaluate(
         return Ok(Quality::default());
     }
     let n_outputs = objective.n_outputs();
-    let reads = Pieces {
-        margins: 0..n_outputs,
-        ..Pieces::default()
+    let route = Route {
+        rows: Part::Labels,
+        reads: Pieces {
+            margins: 0..n_outputs,
+            ..Pieces::default()
+        },
+        writes: Pieces::default(),
+        // The sums are always the same.
+        in_order: true,
     };
     let evaluator = Mutex::new(evaluator);
-    // A single worker takes the blocks in order, so the sums are always the same.
     pass(
         site,
-        &mut workers[..1],
-        (Reads::whole(reads), Pieces::default()),
+        crew,
+        &route,
         &|_, visited, state| {
             let mut evaluator = evaluator.lock().expect("no thread panics with it");
             let (rows, n_rows) = (&visited.rows, visited.rows.target.len());
-            let margins = state.margins(0..n_outputs);
+            let margins = &state.margins;
             let mut predicted = vec![0.0; n_outputs];
             let mut scores = vec![0.0; n_outputs];
             for row in (0..n_rows).filter(|row| rows.held_out[*row] != 0) {

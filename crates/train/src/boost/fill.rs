@@ -6,13 +6,16 @@ use tidegate_data::pack::{BinsPack, BinsWriter, Part};
 use tidegate_data::{Batch, PackProblem, PassOptions, Position, RowCounts, Table};
 use tidegate_memory::{Grant, Holder, Ledger};
 
-use super::rows::{Block, BlockBuffer, Blocks, Resident, rows_bytes};
+use super::plan::Kept;
+use super::rows::{Block, BlockBuffer, Blocks, Resident};
 use super::{FeatureBins, Plan, ROWS, Shape};
 use crate::{Error, Result};
 
 /// Binned rows, the first blocks in memory and the others in a pack.
 pub struct Rows {
     resident: Resident,
+    kept: Kept,
+    /// Of all blocks, unless all of them are in memory.
     pack: Option<BinsPack>,
 }
 
@@ -27,25 +30,37 @@ impl Rows {
 
     /// Reads as many blocks of a pack into memory as the plan has room for.
     pub fn from_pack(pack: BinsPack, plan: &Plan, ledger: &Ledger) -> Result<Rows> {
-        let shape = &plan.shape;
+        let (shape, kept) = (&plan.shape, plan.kept);
         let holder = ledger.holder(ROWS);
         let mut resident = Resident::new(shape.n_rows, shape.n_features, shape.block_rows, &holder)?;
-        for block in 0..plan.resident_blocks {
-            let mut buffer = BlockBuffer::new(pack.n_rows(block), shape.n_features);
-            let BlockBuffer {
-                bins,
-                target,
-                held_out,
-            } = &mut buffer;
-            pack.read_block(block, Part::Whole, bins, target, held_out)?;
-            resident.push_block(buffer)?;
+        for block in 0..kept.bins {
+            let mut buffer = BlockBuffer::new(pack.n_rows(block), shape.n_features, Part::Whole);
+            read(&pack, block, Part::Whole, &mut buffer)?;
+            resident.push_block(kept_of(block, kept, buffer))?;
         }
-        let all = plan.resident_blocks == pack.n_blocks();
         Ok(Rows {
             resident,
-            pack: (!all).then_some(pack),
+            kept,
+            pack: (!plan.rows_fit()).then_some(pack),
         })
     }
+}
+
+/// What stays in memory of a block that was read.
+fn kept_of(block: usize, kept: Kept, mut rows: BlockBuffer) -> BlockBuffer {
+    if block >= kept.labels {
+        (rows.target, rows.held_out) = Default::default();
+    }
+    rows
+}
+
+fn read(pack: &BinsPack, block: usize, part: Part, buffer: &mut BlockBuffer) -> Result<()> {
+    let BlockBuffer {
+        bins,
+        target,
+        held_out,
+    } = buffer;
+    Ok(pack.read_block(block, part, bins, target, held_out)?)
 }
 
 impl Blocks for Rows {
@@ -66,25 +81,37 @@ impl Blocks for Rows {
         self.resident.n_features()
     }
 
-    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b mut BlockBuffer) -> Result<Block<'b>> {
+    fn in_memory(&self, block: usize, part: Part) -> bool {
+        let bins = block < self.kept.bins || !part.has_bins();
+        let labels = block < self.kept.labels || !part.has_labels();
+        self.pack.is_none() || (bins && labels)
+    }
+
+    fn read(&self, block: usize, part: Part, buffer: &mut BlockBuffer) -> Result<()> {
+        let part = match part {
+            Part::Whole if block < self.kept.bins => Part::Labels,
+            part => part,
+        };
         match &self.pack {
-            Some(pack) if block >= self.resident.n_blocks() => {
-                let BlockBuffer {
-                    bins,
-                    target,
-                    held_out,
-                } = buffer;
-                pack.read_block(block, part, bins, target, held_out)?;
-                Ok(buffer.block(part, pack.n_rows(block), pack.n_features()))
-            }
-            _ => self.resident.block(block, part, buffer),
+            Some(pack) if !self.in_memory(block, part) => read(pack, block, part, buffer),
+            _ => Ok(()),
         }
     }
 
-    fn will_read(&self, block: usize, part: Part) {
-        if let Some(pack) = self.pack.as_ref().filter(|_| block >= self.resident.n_blocks()) {
-            pack.will_read(block, part);
+    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b BlockBuffer) -> Block<'b> {
+        let (n_rows, n_features) = (self.n_rows(block), self.n_features());
+        let of = |part: Part| match self.in_memory(block, part) {
+            true => self.resident.block(block, part, buffer),
+            false => buffer.block(part, n_rows, n_features),
+        };
+        let mut rows = Block::default();
+        if part.has_bins() {
+            rows.bins = of(Part::Bins).bins;
         }
+        if part.has_labels() {
+            (rows.target, rows.held_out) = (of(Part::Labels).target, of(Part::Labels).held_out);
+        }
+        rows
     }
 }
 
@@ -172,68 +199,57 @@ fn binned(batch: &Batch, features: &[FeatureBins]) -> Vec<u8> {
 /// Rows on their way into blocks.
 struct Filling {
     resident: Resident,
-    keep: usize,
-    block_rows: usize,
+    kept: Kept,
+    shape: Shape,
     writer: Option<BinsWriter>,
-    /// The block under way.
+    /// The block under way, where not all of them stay in memory.
     current: BlockBuffer,
+    n_blocks: usize,
     #[expect(dead_code, reason = "held for its drop")]
     grant: Grant,
 }
 
 impl Filling {
     fn new(plan: &Plan, writer: Option<BinsWriter>, holder: &Holder) -> Result<Filling> {
-        let shape = &plan.shape;
-        let all = plan.resident_blocks == shape.n_blocks();
+        let shape = plan.shape;
         // Where all blocks stay, the one under way is one of them.
-        let bytes = if all {
-            0
-        } else {
-            rows_bytes(shape.block_rows.min(shape.n_rows), shape.n_features)
-        };
+        let bytes = if writer.is_some() { plan.block_bytes() } else { 0 };
         let grant = holder
             .try_grant(bytes)
             .map_err(|source| Error::Memory { what: ROWS, source })?;
         Ok(Filling {
             resident: Resident::new(shape.n_rows, shape.n_features, shape.block_rows, holder)?,
-            keep: plan.resident_blocks,
-            block_rows: shape.block_rows,
+            kept: plan.kept,
+            shape,
             writer,
             current: BlockBuffer::default(),
+            n_blocks: 0,
             grant,
         })
     }
 
     #[inline]
     fn push(&mut self, bins: &[u8], target: f32, held_out: bool) -> Result<()> {
-        let stays = self.writer.is_none() || self.resident.n_blocks() < self.keep || self.resident.has_room();
-        if stays {
-            self.resident.push(bins, target, held_out)?;
-            if !self.resident.has_room() {
-                self.write_last()?;
-            }
-            return Ok(());
+        if self.writer.is_none() {
+            return self.resident.push(bins, target, held_out);
+        }
+        if self.current.target.is_empty() {
+            let n_rows = self.shape.largest_block();
+            self.current.bins.reserve_exact(n_rows * self.shape.n_features);
+            self.current.target.reserve_exact(n_rows);
+            self.current.held_out.reserve_exact(n_rows);
         }
         self.current.bins.extend_from_slice(bins);
         self.current.target.push(target);
         self.current.held_out.push(u8::from(held_out));
-        if self.current.target.len() == self.block_rows {
-            self.write_current()?;
+        if self.current.target.len() == self.shape.block_rows {
+            self.end_block()?;
         }
         Ok(())
     }
 
-    /// Packs the last block that stays in memory.
-    fn write_last(&mut self) -> Result<()> {
-        if let (Some(writer), Some(block)) = (&mut self.writer, self.resident.last()) {
-            writer
-                .push_block(&block.bins, &block.target, &block.held_out)
-                .map_err(no_pack)?;
-        }
-        Ok(())
-    }
-
-    fn write_current(&mut self) -> Result<()> {
+    /// Packs the block under way, and keeps of it what stays in memory.
+    fn end_block(&mut self) -> Result<()> {
         let BlockBuffer {
             bins,
             target,
@@ -242,22 +258,27 @@ impl Filling {
         if let Some(writer) = &mut self.writer {
             writer.push_block(bins, target, held_out).map_err(no_pack)?;
         }
-        bins.clear();
-        target.clear();
-        held_out.clear();
+        if self.n_blocks < self.kept.bins {
+            let rows = std::mem::take(&mut self.current);
+            self.resident
+                .push_block(kept_of(self.n_blocks, self.kept, rows))?;
+        } else {
+            bins.clear();
+            target.clear();
+            held_out.clear();
+        }
+        self.n_blocks += 1;
         Ok(())
     }
 
     fn finish(mut self) -> Result<Rows> {
-        if self.resident.has_room() {
-            self.write_last()?;
-        }
         if !self.current.target.is_empty() {
-            self.write_current()?;
+            self.end_block()?;
         }
         let pack = self.writer.map(BinsWriter::finish).transpose().map_err(no_pack)?;
         Ok(Rows {
             resident: self.resident,
+            kept: self.kept,
             pack,
         })
     }

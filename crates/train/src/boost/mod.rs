@@ -42,7 +42,7 @@ pub use forest::{Forest, Importance, Tree};
 pub use objective::{Objective, predictions};
 pub use options::{Growth, Options};
 pub use permutation::{PERMUTED_ROWS, Permutation, Permuted, permutation_bytes, permutation_importance};
-pub use plan::{Plan, ROWS, Shape, Streamed, TREES, plan};
+pub use plan::{Kept, Plan, ROWS, Shape, Streamed, TREES, plan};
 pub use rows::{BLOCK_ROWS, Block, BlockBuffer, Blocks, MOST_BLOCK_ROWS, Part, Resident, rows_bytes};
 pub use train::{Outcome, Round, Trained, Training, train};
 pub use xgboost::to_xgboost;

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::row_bits;
 use super::rows::Block;
-use crate::exponential::{exp_negative, ln_1p_unit, nearest};
+use super::state::BlockState;
+use crate::exponential::{exp_negative, ln_1p_unit, ln_from_one, nearest};
 
 /// What a forest is trained for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,27 +131,63 @@ pub(super) struct Losses {
 /// Sums run in so many lanes, whatever the machine, so that they are the same on each.
 const LANES: usize = 16;
 
-/// Losses of the block at `margins`, and the packed slopes and curvatures of the next round into `packed`
-/// (class by class, like the margins). `keys` holds a key for the rounding of each class's tree.
-pub(super) fn gradients(
+/// Losses of the block at its margins, and the packed slopes and curvatures for the first tree of the next round. `key` is for
+/// the rounding of that tree.
+pub(super) fn begin_round(
     quantiser: &Quantiser,
-    keys: &[u32],
+    key: u32,
     first_row: u32,
     block: &Block<'_>,
-    margins: &mut [f32],
-    packed: &mut [u32],
+    state: &mut BlockState<'_>,
 ) -> Losses {
-    match quantiser.objective {
-        Objective::Softmax(_) => softmax(quantiser, keys, first_row, block, margins, packed),
-        _ => {
-            #[cfg(target_arch = "x86_64")]
-            if std::arch::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has just been asked for what the function needs.
-                return unsafe { single_avx2(quantiser, keys[0], first_row, block, margins, packed) };
-            }
-            single(quantiser, keys[0], first_row, block, margins, packed)
-        }
+    if let Objective::Softmax(n_classes) = quantiser.objective {
+        let losses = norms(quantiser, n_classes, block, state.margins, state.norms);
+        slopes_of_class(quantiser, (0, key), first_row, block, state);
+        return losses;
     }
+    let (margins, packed) = (&*state.margins, &mut *state.gradients);
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has just been asked for what the function needs.
+        return unsafe { single_avx2(quantiser, key, first_row, block, margins, packed) };
+    }
+    single(quantiser, key, first_row, block, margins, packed)
+}
+
+/// The packed slopes and curvatures of one of several classes, whose tree is the next: its margins are still those of the
+/// beginning of the round.
+pub(super) fn slopes_of_class(
+    quantiser: &Quantiser,
+    (class, key): (usize, u32),
+    first_row: u32,
+    block: &Block<'_>,
+    state: &mut BlockState<'_>,
+) {
+    let n_rows = state.n_rows;
+    let margins = &state.margins[class * n_rows..(class + 1) * n_rows];
+    let (norms, packed) = (&*state.norms, &mut *state.gradients);
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has just been asked for what the function needs.
+        return unsafe {
+            slopes_avx2(
+                quantiser,
+                (class, key),
+                first_row,
+                block,
+                (margins, norms),
+                packed,
+            )
+        };
+    }
+    slopes(
+        quantiser,
+        (class, key),
+        first_row,
+        block,
+        (margins, norms),
+        packed,
+    );
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -232,41 +269,71 @@ fn logistic_row(scales: Scales, weights: [f32; 2], z: f32, y: f32, bits: u32) ->
     (loss * weight, packed)
 }
 
-fn softmax(
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn slopes_avx2(
     quantiser: &Quantiser,
-    keys: &[u32],
+    (class, key): (usize, u32),
     first_row: u32,
     block: &Block<'_>,
-    margins: &[f32],
+    (margins, norms): (&[f32], &[f32]),
     packed: &mut [u32],
+) {
+    slopes(
+        quantiser,
+        (class, key),
+        first_row,
+        block,
+        (margins, norms),
+        packed,
+    );
+}
+
+#[inline(always)]
+fn slopes(
+    quantiser: &Quantiser,
+    (class, key): (usize, u32),
+    first_row: u32,
+    block: &Block<'_>,
+    (margins, norms): (&[f32], &[f32]),
+    packed: &mut [u32],
+) {
+    let (scales, weights) = (quantiser.scales, &quantiser.weights[..]);
+    let n_rows = packed.len();
+    let (margins, norms, target) = (&margins[..n_rows], &norms[..n_rows], &block.target[..n_rows]);
+    for row in 0..n_rows {
+        let truth = self::class(target[row], weights.len());
+        let weight = weights[truth];
+        // Rounding may bring a margin above the norm.
+        let p = exp_negative((margins[row] - norms[row]).min(0.0));
+        let gradient = p - if truth == class { 1.0 } else { 0.0 };
+        let bits = row_bits(key, first_row.wrapping_add(row as u32));
+        packed[row] = scales.pack(gradient * weight, p * (1.0 - p) * weight, bits);
+    }
+}
+
+/// Losses of several classes, and for every row the logarithm of the sum of the exponentials of its margins.
+fn norms(
+    quantiser: &Quantiser,
+    n_classes: usize,
+    block: &Block<'_>,
+    margins: &[f32],
+    norms: &mut [f32],
 ) -> Losses {
     let n_rows = block.target.len();
     let mut losses = Losses::default();
-    let mut p = vec![0.0f32; keys.len()];
     for row in 0..n_rows {
         let z = |class: usize| margins[class * n_rows + row];
-        let most = (0..p.len()).map(z).fold(f32::MIN, f32::max);
-        let mut sum = 0.0;
-        for (class, p) in p.iter_mut().enumerate() {
-            *p = exp_negative(z(class) - most);
-            sum += *p;
-        }
-        let truth = class(block.target[row], p.len());
+        let most = (0..n_classes).map(z).fold(f32::MIN, f32::max);
+        let sum: f32 = (0..n_classes).map(|class| exp_negative(z(class) - most)).sum();
+        norms[row] = most + ln_from_one(sum);
+        let truth = class(block.target[row], n_classes);
         let weight = quantiser.weights[truth];
         let loss = f64::from(weight) * (f64::from(sum).ln() + f64::from(most - z(truth)));
         if block.held_out[row] == 0 {
             losses.training += loss;
         } else {
             losses.held_out += loss;
-        }
-        for (class, p) in p.iter().enumerate() {
-            let p = p / sum;
-            let gradient = p - f32::from(u8::from(class == truth));
-            let bits = row_bits(keys[class], first_row.wrapping_add(row as u32));
-            packed[class * n_rows + row] =
-                quantiser
-                    .scales
-                    .pack(gradient * weight, p * (1.0 - p) * weight, bits);
         }
     }
     losses

@@ -36,7 +36,7 @@ pub(super) fn apply(
     splits: &[Applied],
     bins: &[u8],
     n_features: usize,
-    state: &mut BlockState,
+    state: &mut BlockState<'_>,
     spare: &mut [u16],
 ) {
     for split in splits {
@@ -96,17 +96,15 @@ pub(super) fn add_values(
     bins: &[u8],
     n_features: usize,
     class: usize,
-    state: &mut BlockState,
+    state: &mut BlockState<'_>,
 ) {
     for leaf in leaves {
         let node = match leaf {
             Leaf::Whole { node, .. } | Leaf::Split { node, .. } => *node,
         };
         let [start, end] = state.ranges[node];
-        // Taken out for the while, to lend the rest of the state.
-        let order = std::mem::take(&mut state.order);
-        let rows = &order[start as usize..end as usize];
-        let margins = state.margins(class..class + 1);
+        let rows = &state.order[start as usize..end as usize];
+        let margins = &mut state.margins[class * state.n_rows..(class + 1) * state.n_rows];
         match *leaf {
             Leaf::Whole { value, .. } => {
                 for &row in rows {
@@ -128,7 +126,6 @@ pub(super) fn add_values(
                 }
             }
         }
-        state.order = order;
     }
 }
 

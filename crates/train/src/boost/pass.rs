@@ -1,26 +1,33 @@
-//! One pass over all blocks: threads take them one by one, each with its state.
+//! One pass over all blocks: threads take them as they come, each with its state, while others read the next ones and
+//! write the last ones.
+//!
+//! A block whose rows and state are in memory is visited as it is. Any other needs a slot: it is read into one, visited, and
+//! what the visit changed is written before the slot is free for the next block. What has been read is visited first, so the
+//! disk works while blocks in memory are visited.
 
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use super::histogram::Packed;
 use super::objective::Losses;
 use super::rows::{Block, BlockBuffer, Blocks, Part};
-use super::state::{BlockState, Pieces, States};
+use super::state::{BlockState, Pieces, StateBuffer, States};
 use crate::{Error, Result};
 
-/// What a thread works with, made once.
+/// Those who work on blocks, and what they work with; made once.
 #[derive(Debug)]
-pub(super) struct Worker {
-    pub(super) tools: Tools,
-    buffer: BlockBuffer,
-    state: Option<BlockState>,
-    /// What was written last and may still be in the page cache.
-    unsettled: Option<Range<u64>>,
+pub(super) struct Crew {
+    /// One for each thread.
+    pub(super) tools: Vec<Tools>,
+    /// None if all blocks are in memory.
+    pub(super) slots: Vec<Slot>,
+    /// Threads that read and write; without any, those that visit do.
+    pub(super) n_carriers: usize,
 }
 
-/// The part of a worker that is lent to the work on a block.
+/// What is lent to the work on a block.
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) packed: Packed,
@@ -28,18 +35,11 @@ pub(super) struct Tools {
     pub(super) spare: Vec<u16>,
 }
 
-impl Worker {
-    pub(super) fn new(packed: Packed, block_rows: usize, buffer: BlockBuffer, states: &States) -> Worker {
-        Worker {
-            tools: Tools {
-                packed,
-                spare: vec![0; block_rows],
-            },
-            buffer,
-            state: states.buffer(),
-            unsettled: None,
-        }
-    }
+/// Room for a block that is not in memory.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) rows: BlockBuffer,
+    pub(super) state: StateBuffer,
 }
 
 /// Why a pass did not reach its end.
@@ -71,118 +71,305 @@ pub(super) struct Visited<'b> {
     pub(super) number: usize,
 }
 
-/// What a pass reads of every block.
-pub(super) struct Reads {
-    rows: Part,
-    state: Pieces,
+/// What a pass needs and changes of every block.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) rows: Part,
+    pub(super) reads: Pieces,
+    pub(super) writes: Pieces,
+    /// Block after block, by one thread.
+    pub(super) in_order: bool,
 }
 
-impl Reads {
-    /// The bins of the rows, and pieces of their state.
-    pub(super) fn bins(state: Pieces) -> Reads {
-        Reads {
-            rows: Part::Bins,
-            state,
-        }
-    }
+type Visit<'v> = &'v (dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState<'_>) -> Losses + Sync);
 
-    /// All of the rows, and pieces of their state.
-    pub(super) fn whole(state: Pieces) -> Reads {
-        Reads {
-            rows: Part::Whole,
-            state,
-        }
-    }
-}
-
-/// Visits every block, in no certain order, and then lets every worker `finish`. The losses come back in the
-/// order of the blocks.
+/// Visits every block, in no certain order unless the route has one, and then lets all who visited `finish`. The losses come
+/// back in the order of the blocks.
 pub(super) fn pass(
     site: &Site<'_>,
-    workers: &mut [Worker],
-    (reads, writes): (Reads, Pieces),
-    visit: &(dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState) -> Losses + Sync),
+    crew: &mut Crew,
+    route: &Route,
+    visit: Visit<'_>,
     finish: &(dyn Fn(&mut Tools) + Sync),
 ) -> Result<Vec<Losses>, Halt> {
     let n_blocks = site.blocks.n_blocks();
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-    let losses = Mutex::new(vec![Losses::default(); n_blocks]);
-    let n_threads = workers.len();
-    let work = |worker: &mut Worker| {
-        loop {
-            let block = next.fetch_add(1, Ordering::Relaxed);
-            if block >= n_blocks || site.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            // What this thread comes to next is read while it works on this one, unless another has come to it.
-            let ahead = block + n_threads;
-            let ahead = (ahead < n_blocks).then_some((ahead, &next));
-            match one(site, worker, (block, ahead), &reads, &writes, visit) {
-                Ok(found) => losses.lock().expect("no thread panics with it")[block] = found,
-                Err(error) => {
-                    next.store(n_blocks, Ordering::Relaxed);
-                    failed
-                        .lock()
-                        .expect("no thread panics with it")
-                        .get_or_insert(error);
-                    break;
-                }
-            }
-        }
-        if let Some(place) = worker.unsettled.take() {
-            site.states.settle(place);
-        }
-        finish(&mut worker.tools);
+    let is_there = |block: &usize| {
+        site.blocks.in_memory(*block, route.rows)
+            && site.states.in_memory(*block, &route.reads)
+            && site.states.in_memory(*block, &route.writes)
     };
-    let (first, others) = workers.split_first_mut().expect("there is a worker");
+    let n_there = (0..n_blocks).take_while(is_there).count();
+    let desk = Desk {
+        site,
+        route,
+        visit,
+        tasks: Mutex::new(Tasks {
+            there: 0..n_there,
+            unread: n_there..n_blocks,
+            free: std::mem::take(&mut crew.slots),
+            ready: VecDeque::new(),
+            unwritten: Vec::new(),
+            n_reading: 0,
+            n_visiting: 0,
+            failed: None,
+            halted: false,
+        }),
+        for_visitors: Condvar::new(),
+        for_carriers: Condvar::new(),
+        losses: Mutex::new(vec![Losses::default(); n_blocks]),
+    };
+    let n_visitors = if route.in_order { 1 } else { crew.tools.len() };
+    let n_carriers = if n_there < n_blocks { crew.n_carriers } else { 0 };
+    let (first, others) = crew.tools[..n_visitors]
+        .split_first_mut()
+        .expect("there is somebody");
     std::thread::scope(|scope| {
-        for worker in others {
-            scope.spawn(|| work(worker));
+        let carrier = || std::thread::Builder::new().spawn_scoped(scope, || desk.carry());
+        // Where no thread can be had for it, those who visit carry, too.
+        let alone = (0..n_carriers).filter(|_| carrier().is_ok()).count() == 0;
+        for tools in others {
+            let desk = &desk;
+            scope.spawn(move || {
+                desk.go_round(tools, alone);
+                finish(tools);
+            });
         }
-        work(first);
+        desk.go_round(first, alone);
+        finish(first);
     });
-    if let Some(error) = failed.into_inner().expect("no thread panics with it") {
+    let tasks = desk.tasks.into_inner().expect("no thread panics with it");
+    crew.slots = tasks.free;
+    if let Some(error) = tasks.failed {
         return Err(Halt::Failed(error));
     }
     if site.stop.load(Ordering::Relaxed) {
         return Err(Halt::Stopped);
     }
-    Ok(losses.into_inner().expect("no thread panics with it"))
+    Ok(desk.losses.into_inner().expect("no thread panics with it"))
 }
 
-fn one(
-    site: &Site<'_>,
-    worker: &mut Worker,
-    (block, ahead): (usize, Option<(usize, &AtomicUsize)>),
-    reads: &Reads,
-    writes: &Pieces,
-    visit: &(dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState) -> Losses + Sync),
-) -> Result<Losses> {
-    let visited = Visited {
-        rows: site.blocks.block(block, reads.rows, &mut worker.buffer)?,
-        first_row: site.first_rows[block] as u32,
-        number: block,
-    };
-    if let Some((ahead, next)) = ahead
-        && next.load(Ordering::Relaxed) <= ahead
-    {
-        site.blocks.will_read(ahead, reads.rows);
+/// Where the threads of a pass get their tasks.
+struct Desk<'d> {
+    site: &'d Site<'d>,
+    route: &'d Route,
+    visit: Visit<'d>,
+    tasks: Mutex<Tasks>,
+    for_visitors: Condvar,
+    for_carriers: Condvar,
+    losses: Mutex<Vec<Losses>>,
+}
+
+struct Tasks {
+    /// Blocks in memory that nobody has come to.
+    there: Range<usize>,
+    /// Blocks that nobody has begun to read.
+    unread: Range<usize>,
+    free: Vec<Slot>,
+    ready: VecDeque<(usize, Slot)>,
+    unwritten: Vec<(usize, Slot)>,
+    n_reading: usize,
+    /// Of blocks in slots.
+    n_visiting: usize,
+    failed: Option<Error>,
+    halted: bool,
+}
+
+enum Task {
+    Visit(usize, Option<Slot>),
+    Read(usize, Slot),
+    Write(usize, Slot),
+    /// Until somebody else has done something.
+    Wait,
+    Over,
+}
+
+impl Tasks {
+    fn to_visit(&mut self, in_order: bool) -> Task {
+        if !in_order && let Some((block, slot)) = self.ready.pop_front() {
+            return Task::Visit(block, Some(slot));
+        }
+        if let Some(block) = self.there.next() {
+            return Task::Visit(block, None);
+        }
+        // Read in order, so that the next one is the least of those that are on their way.
+        let next = self.ready.iter().enumerate().min_by_key(|(_, (block, _))| *block);
+        match next.map(|(at, (block, _))| (at, *block)) {
+            Some((at, block)) if block == self.unvisited() => {
+                let (block, slot) = self.ready.remove(at).expect("it was found there");
+                Task::Visit(block, Some(slot))
+            }
+            None if self.unread.is_empty() && self.n_reading == 0 => Task::Over,
+            _ => Task::Wait,
+        }
     }
-    if let Some(state) = site.states.resident.get(block) {
-        let mut state = state.lock().expect("no thread panics with it");
-        return Ok(visit(&mut worker.tools, &visited, &mut state));
+
+    /// The first block in a slot that has not been visited.
+    fn unvisited(&self) -> usize {
+        self.unread.start - self.n_reading - self.ready.len()
     }
-    let state = worker
-        .state
-        .as_mut()
-        .expect("states that are streamed have a buffer");
-    site.states
-        .load(block, site.blocks.n_rows(block), state, &reads.state)?;
-    let losses = visit(&mut worker.tools, &visited, state);
-    // One at a time is in the page cache.
-    if let Some(place) = worker.unsettled.take() {
-        site.states.settle(place);
+
+    fn to_carry(&mut self) -> Task {
+        if let Some((block, slot)) = self.unwritten.pop() {
+            return Task::Write(block, slot);
+        }
+        if !self.unread.is_empty()
+            && let Some(slot) = self.free.pop()
+        {
+            let block = self.unread.next().expect("it is not empty");
+            return Task::Read(block, slot);
+        }
+        match self.unread.is_empty() && self.n_reading + self.ready.len() + self.n_visiting == 0 {
+            true => Task::Over,
+            false => Task::Wait,
+        }
     }
-    worker.unsettled = Some(site.states.store(block, state, writes)?);
-    Ok(losses)
+}
+
+impl Desk<'_> {
+    /// Visits blocks until there are no more, and carries them, too, if nobody else does.
+    fn go_round(&self, tools: &mut Tools, alone: bool) {
+        let _guard = Guard(self);
+        let mut tasks = self.lock();
+        loop {
+            let mut task = self.next(&mut tasks, |tasks| tasks.to_visit(self.route.in_order));
+            if alone && !matches!(task, Task::Visit(..)) {
+                task = self.next(&mut tasks, Tasks::to_carry);
+            }
+            match task {
+                Task::Visit(block, slot) => {
+                    tasks.n_visiting += usize::from(slot.is_some());
+                    drop(tasks);
+                    let slot = self.visit(tools, block, slot);
+                    tasks = self.lock();
+                    self.put_back(&mut tasks, block, slot);
+                }
+                Task::Wait => tasks = self.for_visitors.wait(tasks).expect("no thread panics with it"),
+                Task::Over => break,
+                task => tasks = self.carried(tasks, task),
+            }
+        }
+    }
+
+    /// Reads and writes until there is nothing more to come.
+    fn carry(&self) {
+        let _guard = Guard(self);
+        let mut tasks = self.lock();
+        loop {
+            match self.next(&mut tasks, Tasks::to_carry) {
+                Task::Wait => tasks = self.for_carriers.wait(tasks).expect("no thread panics with it"),
+                Task::Over => break,
+                task => tasks = self.carried(tasks, task),
+            }
+        }
+    }
+
+    fn next(&self, tasks: &mut Tasks, choose: impl FnOnce(&mut Tasks) -> Task) -> Task {
+        if self.site.stop.load(Ordering::Relaxed) {
+            tasks.halted = true;
+        }
+        if tasks.halted {
+            self.tell(tasks);
+            return Task::Over;
+        }
+        choose(tasks)
+    }
+
+    fn visit(&self, tools: &mut Tools, block: usize, mut slot: Option<Slot>) -> Option<Slot> {
+        let (none, site) = (BlockBuffer::default(), self.site);
+        let (rows, state) = match &mut slot {
+            Some(slot) => (&slot.rows, Some(&mut slot.state)),
+            None => (&none, None),
+        };
+        let visited = Visited {
+            rows: site.blocks.block(block, self.route.rows, rows),
+            first_row: site.first_rows[block] as u32,
+            number: block,
+        };
+        let losses = site
+            .states
+            .lend(block, state, |state| (self.visit)(tools, &visited, state));
+        self.losses.lock().expect("no thread panics with it")[block] = losses;
+        slot
+    }
+
+    /// A slot after the visit: to be written, or free.
+    fn put_back(&self, tasks: &mut Tasks, block: usize, slot: Option<Slot>) {
+        let Some(slot) = slot else {
+            return;
+        };
+        tasks.n_visiting -= 1;
+        match self.site.states.in_memory(block, &self.route.writes) {
+            true => tasks.free.push(slot),
+            false => tasks.unwritten.push((block, slot)),
+        }
+        self.tell(tasks);
+    }
+
+    /// Reads or writes a block, without the lock.
+    fn carried<'t>(&'t self, mut tasks: MutexGuard<'t, Tasks>, task: Task) -> MutexGuard<'t, Tasks> {
+        let (site, route) = (self.site, self.route);
+        match task {
+            Task::Read(block, mut slot) => {
+                tasks.n_reading += 1;
+                drop(tasks);
+                let read = site
+                    .blocks
+                    .read(block, route.rows, &mut slot.rows)
+                    .and_then(|()| site.states.read(block, &mut slot.state, &route.reads));
+                tasks = self.lock();
+                tasks.n_reading -= 1;
+                tasks.ready.push_back((block, slot));
+                tasks.note(read);
+            }
+            Task::Write(block, mut slot) => {
+                drop(tasks);
+                let written = site.states.write(block, &mut slot.state, &route.writes);
+                tasks = self.lock();
+                tasks.free.push(slot);
+                tasks.note(written);
+            }
+            _ => unreachable!("only what is carried comes here"),
+        }
+        self.tell(&tasks);
+        tasks
+    }
+
+    /// Wakes those who may have something to do now.
+    fn tell(&self, tasks: &Tasks) {
+        let is_ending = tasks.halted || (tasks.unread.is_empty() && tasks.n_reading == 0);
+        if is_ending {
+            self.for_visitors.notify_all();
+            self.for_carriers.notify_all();
+        } else {
+            self.for_visitors.notify_one();
+            self.for_carriers.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().expect("no thread panics with it")
+    }
+}
+
+impl Tasks {
+    fn note(&mut self, done: Result<()>) {
+        if let Err(error) = done {
+            self.failed.get_or_insert(error);
+            self.halted = true;
+        }
+    }
+}
+
+/// Lets nobody wait for a thread that panicked.
+struct Guard<'g>(&'g Desk<'g>);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Ok(mut tasks) = self.0.tasks.lock()
+        {
+            tasks.halted = true;
+            self.0.tell(&tasks);
+        }
+    }
 }

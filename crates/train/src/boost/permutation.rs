@@ -116,14 +116,15 @@ struct Sample {
 impl Sample {
     fn read(blocks: &dyn Blocks) -> Result<Sample> {
         let (n_features, n_blocks) = (blocks.n_features(), blocks.n_blocks());
-        let mut buffer = BlockBuffer::new(blocks.largest_block(), n_features);
+        let mut buffer = BlockBuffer::new(blocks.largest_block(), n_features, Part::Whole);
         let mut sample = Sample {
             n_features,
             bins: Vec::new(),
             target: Vec::new(),
         };
         for number in 0..n_blocks {
-            let block = blocks.block(number, Part::Whole, &mut buffer)?;
+            blocks.read(number, Part::Whole, &mut buffer)?;
+            let block = blocks.block(number, Part::Whole, &buffer);
             // What earlier blocks did not have is left to later ones.
             let quota = (PERMUTED_ROWS - sample.target.len()).div_ceil(n_blocks - number);
             let rows = (0..block.target.len()).filter(|row| block.held_out[*row] != 0);

@@ -1,15 +1,15 @@
 //! What a training will hold, computed before it holds it.
 
-use tidegate_data::direct::READERS;
+use tidegate_data::direct::PAGE_BYTES;
 use tidegate_data::pack::WRITE_BEHIND_BYTES;
 use tidegate_data::target::Task;
 
 use super::grow::{max_histograms, max_nodes};
 use super::histogram::{Histograms, Packed};
 use super::objective::Objective;
-use super::options::Options;
-use super::rows::{BLOCK_ROWS, rows_bytes};
-use super::state::BlockState;
+use super::options::{Growth, Options};
+use super::rows::{BLOCK_ROWS, BlockBuffer, Part, bins_bytes, labels_bytes, rows_bytes};
+use super::state::{Cold, Hot, piece_bytes};
 use crate::{Error, Evaluator, Result};
 
 /// What is to be trained on.
@@ -54,13 +54,37 @@ pub struct Plan {
     pub threads: usize,
     pub holders: Vec<(String, u64)>,
     pub budget: u64,
-    /// So many blocks of rows stay in memory, the first ones; the others are read in every pass.
-    pub resident_blocks: usize,
-    /// So many blocks have their state in memory, the first ones; the others in a scratch file.
-    pub resident_states: usize,
+    pub kept: Kept,
+    /// Threads that read and write what is not kept, each with a block under way.
+    pub carriers: usize,
     /// Nodes whose histograms are kept at a time, and those that a thread adds to in a pass.
     pub histograms: usize,
     pub packed: usize,
+}
+
+/// Of how many blocks a part stays in memory, always the first ones; that of the others is read when it is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    pub bins: usize,
+    /// What is to be predicted and which rows are held out, of blocks whose bins are kept.
+    pub labels: usize,
+    /// The state that every pass uses.
+    pub hot: usize,
+    /// The state that the last pass of a tree uses, of blocks whose other state is kept.
+    pub cold: usize,
+}
+
+impl Kept {
+    const NONE: Kept = Kept::all(0);
+
+    const fn all(n_blocks: usize) -> Kept {
+        Kept {
+            bins: n_blocks,
+            labels: n_blocks,
+            hot: n_blocks,
+            cold: n_blocks,
+        }
+    }
 }
 
 /// Bytes that are read from disk in every pass, each beside all there are.
@@ -97,15 +121,44 @@ impl Plan {
         rows_bytes(self.shape.largest_block(), self.shape.n_features)
     }
 
+    /// Whether all rows stay in memory.
+    pub fn rows_fit(&self) -> bool {
+        self.kept.bins.min(self.kept.labels) == self.shape.n_blocks()
+    }
+
     /// What is not in memory, of the rows and of their state.
     pub fn streamed(&self, options: &Options) -> Streamed {
-        let state = |n_rows: usize| BlockState::bytes(n_rows, options.objective.n_outputs(), 0);
-        let resident = (self.resident_states * self.shape.block_rows).min(self.shape.n_rows);
+        let (n_rows, n_outputs) = (self.shape.n_rows, options.objective.n_outputs());
+        let state = |hot: usize, cold: usize| Hot::bytes(hot, 0) + Cold::bytes(cold, n_outputs);
+        let all_state = state(n_rows, n_rows);
         Streamed {
             rows: self.bytes_of_all_rows().saturating_sub(self.bytes(ROWS)),
             all_rows: self.bytes_of_all_rows(),
-            state: state(self.shape.n_rows) - state(resident),
-            all_state: state(self.shape.n_rows),
+            state: all_state - state(self.rows_of(self.kept.hot), self.rows_of(self.kept.cold)),
+            all_state,
+        }
+    }
+
+    /// The rows of so many blocks.
+    fn rows_of(&self, n_blocks: usize) -> usize {
+        (n_blocks * self.shape.block_rows).min(self.shape.n_rows)
+    }
+
+    /// Blocks that are under way between memory and disk.
+    pub(super) fn n_slots(&self) -> usize {
+        match self.kept == Kept::all(self.shape.n_blocks()) {
+            true => 0,
+            false => self.threads + self.carriers,
+        }
+    }
+
+    /// Room for what is read of the rows of a block.
+    pub(super) fn row_buffer(&self, n_rows: usize) -> BlockBuffer {
+        let (n_blocks, n_features) = (self.shape.n_blocks(), self.shape.n_features);
+        match (self.kept.bins < n_blocks, self.kept.labels < n_blocks) {
+            (true, _) => BlockBuffer::new(n_rows, n_features, Part::Whole),
+            (false, true) => BlockBuffer::new(n_rows, n_features, Part::Labels),
+            (false, false) => BlockBuffer::default(),
         }
     }
 
@@ -116,57 +169,50 @@ impl Plan {
     }
 }
 
-/// Works out what training takes within `budget`: with the threads and histograms that make for the fewest passes
-/// per thread, and then with as much as possible in memory: first the state of the rows or first the rows, whichever saves
-/// more of the disk. Refuses a budget that is too small even for one thread that streams everything and looks at one node at
-/// a time.
+/// Works out what training takes within `budget`: of all numbers of threads, of those that read and write, and of histograms,
+/// those that make a tree soonest with as much in memory as then fits. Refuses a budget that is too small even for one thread
+/// that streams everything and looks at one node at a time.
 pub fn plan(shape: &Shape, options: &Options, threads: usize, budget: u64) -> Result<Plan> {
     let full = max_histograms(options);
+    let halves = |most: usize| std::iter::successors(Some(most), |n| (*n > 1).then_some(n / 2));
     // A node of two is the smaller one, which is added up; the other is what is left of their parent.
-    let choices = std::iter::successors(Some((full, full.div_ceil(2))), |(_, packed)| {
-        (*packed > 1).then(|| (packed / 2, packed / 2))
-    });
-    let choices: Vec<(usize, usize)> = choices.collect();
+    let kept = halves(full.div_ceil(2)).map(|packed| (full, packed));
+    let choices: Vec<(usize, usize)> = kept.chain(halves(full).skip(1).map(|n| (n, n))).collect();
+    let draft = Plan {
+        shape: *shape,
+        threads: 1,
+        holders: Vec::new(),
+        budget,
+        kept: Kept::NONE,
+        carriers: 0,
+        histograms: 1,
+        packed: 1,
+    };
     let mut best: Option<(f64, Plan)> = None;
     for threads in (1..=threads.max(1)).rev() {
         for &(histograms, packed) in &choices {
-            // Histograms that are not kept are added up for every node, in passes of their own.
-            let passes = match histograms == full {
-                true => options.depth,
-                false => options.depth.max(max_nodes(options).div_ceil(packed)),
-            };
-            let cost = passes as f64 / threads as f64;
-            let draft = Plan {
-                shape: *shape,
-                threads,
-                holders: Vec::new(),
-                budget,
-                resident_blocks: 0,
-                resident_states: 0,
-                histograms,
-                packed,
-            };
-            if best.as_ref().is_none_or(|(least, _)| cost < *least)
-                && let Some(plan) = draft.filled(options)
-            {
-                best = Some((cost, plan));
+            for carriers in CARRIERS {
+                let draft = Plan {
+                    threads,
+                    carriers,
+                    histograms,
+                    packed,
+                    ..draft.clone()
+                };
+                let Some(plan) = draft.filled(options) else {
+                    continue;
+                };
+                let nanoseconds = plan.nanoseconds(options);
+                if best.as_ref().is_none_or(|(least, _)| nanoseconds < *least) {
+                    best = Some((nanoseconds, plan));
+                }
             }
         }
     }
     if let Some((_, plan)) = best {
         return Ok(plan);
     }
-    let least = Plan {
-        shape: *shape,
-        threads: 1,
-        holders: Vec::new(),
-        budget,
-        resident_blocks: 0,
-        resident_states: 0,
-        histograms: 1,
-        packed: 1,
-    };
-    let least = least.with_holders(options);
+    let least = draft.with_holders(options);
     Err(Error::BudgetTooSmall {
         least: least.total(),
         budget,
@@ -178,7 +224,7 @@ impl Plan {
     /// The plan with as much in memory as fits; `None` if streaming everything does not.
     fn filled(mut self, options: &Options) -> Option<Plan> {
         let n_blocks = self.shape.n_blocks();
-        (self.resident_states, self.resident_blocks) = (n_blocks, n_blocks);
+        self.kept = Kept::all(n_blocks);
         let whole = self.clone().with_holders(options);
         if whole.total() <= self.budget && self.bytes_of_all_rows() <= self.shape.rows_at_most {
             return Some(whole);
@@ -187,53 +233,117 @@ impl Plan {
         let beside = self.block_bytes() + WRITE_BEHIND_BYTES;
         let fits = |plan: &Plan| {
             let plan = plan.clone().with_holders(options);
-            let readable = plan.resident_blocks == 0 || plan.bytes(ROWS) + beside <= plan.shape.rows_at_most;
+            let readable = plan.kept.bins == 0 || plan.bytes(ROWS) + beside <= plan.shape.rows_at_most;
             readable && plan.total() <= plan.budget
         };
-        // The most that fits: what more blocks take only grows, but for the last one, tried with all there is, too.
-        let most = |plan: &mut Plan, set: fn(&mut Plan, usize)| {
-            set(plan, n_blocks);
-            if fits(plan) {
-                return;
+        self.kept = Kept::NONE;
+        for (set, _) in self.parts_by_worth(options) {
+            let with = |plan: &Plan, n: usize| {
+                let mut plan = plan.clone();
+                set(&mut plan.kept, n);
+                plan
+            };
+            // The most that fits: what more blocks take only grows, but for the last one, tried with all there is, too.
+            if fits(&with(&self, n_blocks)) {
+                self = with(&self, n_blocks);
+                continue;
             }
             let (mut low, mut high) = (0, n_blocks.saturating_sub(1));
             while low < high {
                 let middle = (low + high).div_ceil(2);
-                set(plan, middle);
-                (low, high) = if fits(plan) {
-                    (middle, high)
-                } else {
-                    (low, middle - 1)
+                (low, high) = match fits(&with(&self, middle)) {
+                    true => (middle, high),
+                    false => (low, middle - 1),
                 };
             }
-            set(plan, low);
-        };
-        (self.resident_states, self.resident_blocks) = (0, 0);
-        let states = |plan: &mut Plan| most(plan, |plan, n| plan.resident_states = n);
-        let rows = |plan: &mut Plan| most(plan, |plan, n| plan.resident_blocks = n);
-        if self.states_first(options) {
-            states(&mut self);
-            rows(&mut self);
-        } else {
-            rows(&mut self);
-            states(&mut self);
+            self = with(&self, low);
         }
+        self.kept.labels = self.kept.labels.min(self.kept.bins);
+        self.kept.cold = self.kept.cold.min(self.kept.hot);
         fits(&self).then(|| self.with_holders(options))
     }
 
-    /// Whether a byte of state in memory saves more of the disk than a byte of rows, tree by tree.
-    fn states_first(&self, options: &Options) -> bool {
-        let (n_features, n_outputs) = (self.shape.n_features as u64, options.objective.n_outputs());
-        let (value, place) = (size_of::<f32>() as u64, size_of::<u16>() as u64);
-        let fills = options.depth.saturating_sub(1) as u64;
-        let rows = (fills + 1) * n_features + rows_bytes(1, 0);
-        // In every fill the slopes of one class and the order, which is written, too; at the end the margins, the slopes
-        // of what comes next, and the order.
-        let state = fills * (value + place + WRITING * place)
-            + (2 * value + WRITING * value)
-            + (value + WRITING * value)
-            + (place + WRITING * place);
-        state * rows_bytes(1, self.shape.n_features) > rows * BlockState::bytes(1, n_outputs, 0)
+    /// What can be kept, first that of which a byte saves most of the disk.
+    fn parts_by_worth(&self, options: &Options) -> [(SetKept, f64); 4] {
+        let (n_rows, n_outputs) = (self.shape.n_rows, options.objective.n_outputs());
+        let none = self.disk_bytes(options, Kept::NONE);
+        let parts: [(SetKept, u64); 4] = [
+            (|kept, n| kept.hot = n, Hot::bytes(n_rows, 0)),
+            (|kept, n| kept.bins = n, bins_bytes(n_rows, self.shape.n_features)),
+            (|kept, n| kept.cold = n, Cold::bytes(n_rows, n_outputs)),
+            (|kept, n| kept.labels = n, labels_bytes(n_rows)),
+        ];
+        let mut parts = parts.map(|(set, bytes)| {
+            let mut kept = Kept::NONE;
+            set(&mut kept, self.shape.n_blocks());
+            let saved = none - self.disk_bytes(options, kept);
+            (set, saved / bytes.max(1) as f64)
+        });
+        parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        parts
+    }
+
+    /// Bytes that a tree reads from disk, and those that it writes as if they were read.
+    fn disk_bytes(&self, options: &Options, kept: Kept) -> f64 {
+        let value = size_of::<f32>() as f64;
+        let place = size_of::<u16>() as f64;
+        let n_outputs = options.objective.n_outputs() as f64;
+        let passes = self.passes(options);
+        let streamed = |kept: usize| (self.shape.n_rows - self.rows_of(kept)) as f64;
+        let labels = labels_bytes(1) as f64;
+        let bins = (passes + 1.0) * self.shape.n_features as f64;
+        // In every pass the slopes and the order, which is written, too; at the end the order, and both of the next tree.
+        let hot = passes * (value + place + WRITING * place) + place + WRITING * (value + place);
+        // Margins are read and written; of several classes also those of the next one, norms, and all where a round ends.
+        let several = match options.objective.n_outputs() {
+            1 => 0.0,
+            _ => 2.0 * value + (n_outputs + WRITING) * value / n_outputs,
+        };
+        let cold = value + WRITING * value + several;
+        streamed(kept.bins) * bins
+            + streamed(kept.labels) * labels
+            + streamed(kept.hot) * hot
+            + streamed(kept.cold) * cold
+    }
+
+    /// Passes over the rows that a tree takes before its last one.
+    fn passes(&self, options: &Options) -> f64 {
+        let n_leaves = options.max_leaves();
+        let by_difference = self.histograms >= max_histograms(options);
+        let of_level = |level: u32| match by_difference {
+            true => (1usize << (level - 1)).min(n_leaves).div_ceil(self.packed),
+            false => (1usize << level)
+                .min(n_leaves)
+                .div_ceil(self.packed.min(self.histograms)),
+        };
+        (1..self.levels(options)).map(of_level).sum::<usize>() as f64
+    }
+
+    /// Levels of splits: where the best leaf is split first, somewhat more than a full tree has.
+    fn levels(&self, options: &Options) -> u32 {
+        let full = options.max_leaves().next_power_of_two().ilog2();
+        match options.growth {
+            Growth::Depth => full.min(options.depth.max(1) as u32),
+            Growth::Leaf => (full + 2).min(options.depth.max(1) as u32),
+        }
+    }
+
+    /// About how long a tree takes: only the differences between plans count.
+    fn nanoseconds(&self, options: &Options) -> f64 {
+        let n_rows = self.shape.n_rows as f64;
+        let share = match self.histograms >= max_histograms(options) {
+            true => 0.5,
+            false => 1.0,
+        };
+        let added =
+            n_rows * self.shape.n_features as f64 * (1.0 + share * f64::from(self.levels(options) - 1));
+        let work = (ADDING * added + VISITING * n_rows * self.passes(options)) / self.threads as f64;
+        let disk = self.disk_bytes(options, self.kept);
+        match self.carriers {
+            0 => work + disk,
+            // Both go on at the same time, but not quite.
+            _ => work.max(disk) + 0.2 * work.min(disk),
+        }
     }
 
     fn with_holders(mut self, options: &Options) -> Plan {
@@ -243,39 +353,39 @@ impl Plan {
         let (n_blocks, block_rows, threads) =
             (self.shape.n_blocks(), self.shape.largest_block(), self.threads);
         let n_outputs = options.objective.n_outputs();
-        let n_nodes = max_nodes(options);
-        let rows_of = |n: usize| (n * self.shape.block_rows).min(self.shape.n_rows);
-        let state = |n_rows: usize, n_blocks: usize| {
-            BlockState::bytes(n_rows, n_outputs, 0)
-                + n_blocks as u64 * BlockState::bytes(0, n_outputs, n_nodes)
+        let (n_nodes, kept) = (max_nodes(options), self.kept);
+        let if_streamed = |kept: usize, bytes: u64| if kept < n_blocks { bytes } else { 0 };
+        let row_slot = match kept.bins < n_blocks {
+            true => rows_bytes(block_rows, n_features),
+            false => if_streamed(kept.labels, labels_bytes(block_rows)),
         };
-        let streamed = |resident: usize, bytes: u64| {
-            if resident < n_blocks {
-                threads as u64 * bytes
+        let state_slot = if_streamed(kept.hot, Hot::bytes(block_rows, n_nodes))
+            + if_streamed(kept.cold, Cold::bytes(block_rows, n_outputs));
+        // What is read or written goes through whole pages.
+        let piece = if_streamed(kept.hot.min(kept.cold), piece_bytes(block_rows, n_nodes));
+        let pages = |bytes: u64| {
+            if bytes > 0 {
+                bytes + 2 * PAGE_BYTES as u64
             } else {
                 0
             }
         };
-        let rows = streamed(self.resident_blocks, rows_bytes(block_rows, n_features));
-        let states = streamed(self.resident_states, state(block_rows, 1));
-        // A block of rows or a piece of state is read or written through whole pages.
-        let piece = streamed(self.resident_states, BlockState::piece_bytes(block_rows, n_nodes));
-        let ahead = match rows {
-            0 => 0,
-            _ => READERS as u64 * rows_bytes(block_rows, n_features),
-        };
-        let pages = rows + ahead + piece;
-        let buffers = rows + states + (threads * block_rows * size_of::<u16>()) as u64;
+        let n_carriers = if self.carriers > 0 { self.carriers } else { threads };
+        let buffers = self.n_slots() as u64 * (row_slot + state_slot)
+            + (threads * block_rows * size_of::<u16>()) as u64;
+        let state = Hot::bytes(self.rows_of(kept.hot), kept.hot * n_nodes)
+            + Cold::bytes(self.rows_of(kept.cold), n_outputs)
+            + n_blocks as u64 * BLOCK_BYTES;
         let histograms =
             Histograms::bytes(self.histograms, n_bins) + threads as u64 * Packed::bytes(self.packed, n_bins);
         self.holders = vec![
-            (ROWS.into(), rows_bytes(rows_of(self.resident_blocks), n_features)),
-            (BUFFERS.into(), buffers),
-            (PAGES.into(), pages),
             (
-                STATE.into(),
-                state(rows_of(self.resident_states), self.resident_states) + n_blocks as u64 * BLOCK_BYTES,
+                ROWS.into(),
+                bins_bytes(self.rows_of(kept.bins), n_features) + labels_bytes(self.rows_of(kept.labels)),
             ),
+            (BUFFERS.into(), buffers),
+            (PAGES.into(), n_carriers as u64 * (pages(row_slot) + pages(piece))),
+            (STATE.into(), state),
             (HISTOGRAMS.into(), histograms),
             (TREES.into(), trees_bytes(options)),
             (EVALUATION.into(), evaluation_bytes(options.objective)),
@@ -284,8 +394,15 @@ impl Plan {
     }
 }
 
+type SetKept = fn(&mut Kept, usize);
+
+/// Threads that read and write beside those that work, the most that any disk gains from first.
+const CARRIERS: [usize; 3] = [4, 2, 0];
+/// Nanoseconds to add a bin of a row to a histogram, and to come to a row in a pass. A byte from disk takes one.
+const ADDING: f64 = 1.5;
+const VISITING: f64 = 2.0;
 /// A byte that is written takes as long as so many that are read.
-const WRITING: u64 = 2;
+const WRITING: f64 = 2.0;
 /// A block's first row, rows and losses.
 const BLOCK_BYTES: u64 = 64;
 /// A node of a tree in its flat arrays, in those of the copy that is kept at the end, and as it is walked. Every second

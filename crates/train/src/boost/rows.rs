@@ -14,11 +14,11 @@ pub const BLOCK_ROWS: usize = 16_384;
 ///
 /// **All of it fits**: [`Resident`] holds every block, and [`block`](Self::block) lends it.
 ///
-/// **None of it fits**: a file holds the blocks; `block` reads one into the buffer of the calling thread and
-/// lends that. The buffer is made once, for [`largest_block`](Self::largest_block) rows, and granted before.
+/// **None of it fits**: a file holds the blocks; [`read`](Self::read) reads one into a buffer, and `block` lends that.
+/// Buffers are made once, for [`largest_block`](Self::largest_block) rows, and granted before.
 ///
-/// **A part fits**: the first [`Plan::resident_blocks`](super::Plan::resident_blocks) blocks are lent from
-/// memory and the others are read. The trainer does not see the difference.
+/// **A part fits**: the first [`Kept::bins`](super::Kept::bins) blocks have their bins in memory, the first
+/// [`Kept::labels`](super::Kept::labels) all of them, and the rest is read. The trainer does not see the difference.
 ///
 /// A pass asks for every block once, from several threads, in no certain order. The same block always has the
 /// same rows.
@@ -27,11 +27,12 @@ pub trait Blocks: Sync {
     /// At most [`MOST_BLOCK_ROWS`].
     fn n_rows(&self, block: usize) -> usize;
     fn n_features(&self) -> usize;
-    /// The rows of a block, lent from memory or from `buffer` after filling it.
-    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b mut BlockBuffer) -> Result<Block<'b>>;
-
-    /// Says that a block is soon asked for: reading it may begin.
-    fn will_read(&self, _block: usize, _part: Part) {}
+    /// Whether that part of a block is in memory. If it is of one block, it is of all before.
+    fn in_memory(&self, block: usize, part: Part) -> bool;
+    /// Reads what is not in memory of that part of a block.
+    fn read(&self, block: usize, part: Part, buffer: &mut BlockBuffer) -> Result<()>;
+    /// That part of a block, from memory and from the buffer that it was read into.
+    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b BlockBuffer) -> Block<'b>;
 
     fn largest_block(&self) -> usize {
         (0..self.n_blocks())
@@ -41,8 +42,8 @@ pub trait Blocks: Sync {
     }
 }
 
-/// Rows of one block; without [`Part::Whole`] only the bins.
-#[derive(Debug, Clone, Copy)]
+/// Rows of one block; what was not asked for is empty.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Block<'b> {
     /// Row by row, a byte per feature.
     pub bins: &'b [u8],
@@ -52,7 +53,7 @@ pub struct Block<'b> {
     pub held_out: &'b [u8],
 }
 
-/// Where a thread reads blocks into.
+/// Where blocks are read into.
 #[derive(Debug, Default)]
 pub struct BlockBuffer {
     pub bins: Vec<u8>,
@@ -61,29 +62,44 @@ pub struct BlockBuffer {
 }
 
 impl BlockBuffer {
-    /// Room for blocks of so many rows, taken at once.
-    pub fn new(n_rows: usize, n_features: usize) -> BlockBuffer {
+    /// Room for that part of blocks of so many rows, taken at once.
+    pub fn new(n_rows: usize, n_features: usize, part: Part) -> BlockBuffer {
+        let n_labels = if part.has_labels() { n_rows } else { 0 };
+        let n_bins = if part.has_bins() { n_rows * n_features } else { 0 };
         BlockBuffer {
-            bins: vec![0; n_rows * n_features],
-            target: vec![0.0; n_rows],
-            held_out: vec![0; n_rows],
+            bins: vec![0; n_bins],
+            target: vec![0.0; n_labels],
+            held_out: vec![0; n_labels],
         }
     }
 
-    /// The first `n_rows` of what was read.
+    /// That part of the first `n_rows`.
     pub fn block(&self, part: Part, n_rows: usize, n_features: usize) -> Block<'_> {
-        let n_whole = if part == Part::Whole { n_rows } else { 0 };
-        Block {
-            bins: &self.bins[..n_rows * n_features],
-            target: &self.target[..n_whole],
-            held_out: &self.held_out[..n_whole],
+        let mut block = Block::default();
+        if part.has_bins() {
+            block.bins = &self.bins[..n_rows * n_features];
         }
+        if part.has_labels() {
+            (block.target, block.held_out) = (&self.target[..n_rows], &self.held_out[..n_rows]);
+        }
+        block
     }
 }
 
+/// What a row takes beside its bins.
+const LABELS_BYTES: u64 = (size_of::<f32>() + size_of::<u8>()) as u64;
+
 /// The bytes of so many rows in memory.
 pub fn rows_bytes(n_rows: usize, n_features: usize) -> u64 {
-    n_rows as u64 * (n_features as u64 + 5)
+    bins_bytes(n_rows, n_features) + labels_bytes(n_rows)
+}
+
+pub(super) fn bins_bytes(n_rows: usize, n_features: usize) -> u64 {
+    n_rows as u64 * n_features as u64
+}
+
+pub(super) fn labels_bytes(n_rows: usize) -> u64 {
+    n_rows as u64 * LABELS_BYTES
 }
 
 /// Rows in memory, granted by a ledger block by block.
@@ -128,27 +144,12 @@ impl Resident {
         Ok(())
     }
 
-    /// Appends a whole block.
-    pub fn push_block(&mut self, block: BlockBuffer) -> Result<()> {
-        let n_rows = block.target.len();
-        self.grant
-            .try_grow(rows_bytes(n_rows, self.n_features))
-            .map_err(refused)?;
-        self.expected = self.expected.saturating_sub(n_rows);
+    /// Appends a block, with or without its labels.
+    pub(super) fn push_block(&mut self, block: BlockBuffer) -> Result<()> {
+        let bytes = block.bins.len() as u64 + labels_bytes(block.target.len());
+        self.grant.try_grow(bytes).map_err(refused)?;
         self.blocks.push(block);
         Ok(())
-    }
-
-    /// The last block, full or not.
-    pub(super) fn last(&self) -> Option<&BlockBuffer> {
-        self.blocks.last()
-    }
-
-    /// Whether the last block has been begun and is not full.
-    pub(super) fn has_room(&self) -> bool {
-        self.blocks
-            .last()
-            .is_some_and(|block| block.target.len() < self.block_rows)
     }
 
     fn begin_block(&mut self) -> Result<()> {
@@ -183,15 +184,22 @@ impl Blocks for Resident {
     }
 
     fn n_rows(&self, block: usize) -> usize {
-        self.blocks[block].target.len()
+        self.blocks[block].bins.len() / self.n_features
     }
 
     fn n_features(&self) -> usize {
         self.n_features
     }
 
-    fn block<'b>(&'b self, block: usize, part: Part, _: &'b mut BlockBuffer) -> Result<Block<'b>> {
-        let rows = &self.blocks[block];
-        Ok(rows.block(part, rows.target.len(), self.n_features))
+    fn in_memory(&self, _: usize, _: Part) -> bool {
+        true
+    }
+
+    fn read(&self, _: usize, _: Part, _: &mut BlockBuffer) -> Result<()> {
+        Ok(())
+    }
+
+    fn block<'b>(&'b self, block: usize, part: Part, _: &'b BlockBuffer) -> Block<'b> {
+        self.blocks[block].block(part, self.n_rows(block), self.n_features)
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use super::objective::{Losses, Objective};
-use super::pass::{Halt, Reads, Site, Worker, pass};
-use super::rows::Block;
+use super::pass::{Crew, Halt, Route, Site, pass};
+use super::rows::{Block, Part};
 use super::state::Pieces;
 
 /// Counts and extremes of the targets.
@@ -134,7 +134,7 @@ impl Facts {
 }
 
 /// Looks at all targets once.
-pub(super) fn facts(site: &Site<'_>, workers: &mut [Worker], objective: Objective) -> Result<Facts, Halt> {
+pub(super) fn facts(site: &Site<'_>, crew: &mut Crew, objective: Objective) -> Result<Facts, Halt> {
     let n_classes = match objective {
         Objective::Squared => 0,
         Objective::Logistic => 2,
@@ -142,10 +142,16 @@ pub(super) fn facts(site: &Site<'_>, workers: &mut [Worker], objective: Objectiv
     };
     // Kept apart until all are there, because sums of floats depend on their order.
     let found = Mutex::new(vec![None; site.blocks.n_blocks()]);
+    let route = Route {
+        rows: Part::Labels,
+        reads: Pieces::default(),
+        writes: Pieces::default(),
+        in_order: false,
+    };
     pass(
         site,
-        workers,
-        (Reads::whole(Pieces::default()), Pieces::default()),
+        crew,
+        &route,
         &|_, visited, _| {
             let facts = Facts::of(&visited.rows, n_classes);
             found.lock().expect("no thread panics with it")[visited.number] = Some(facts);

@@ -13,199 +13,253 @@ use tidegate_data::direct::{DirectFile, PAGE_BYTES, is_unsupported};
 
 use crate::{Error, Result};
 
-/// The state of the rows of a block.
-#[derive(Debug)]
-pub(super) struct BlockState {
+/// The state of the rows of a block, as far as a pass asked for it.
+pub(super) struct BlockState<'s> {
     pub(super) n_rows: usize,
     /// Class by class.
-    margins: Vec<f32>,
-    /// Packed slopes and curvatures, class by class.
-    gradients: Vec<u32>,
+    pub(super) margins: &'s mut [f32],
+    /// Of several classes, the logarithms of the sums that make their probabilities add up to one.
+    pub(super) norms: &'s mut [f32],
+    /// Packed slopes and curvatures of the class whose tree grows.
+    pub(super) gradients: &'s mut [u32],
     /// The rows that the tree learns from, grouped by node.
-    pub(super) order: Vec<u16>,
+    pub(super) order: &'s mut [u16],
     /// Where in the order a node begins and ends.
-    pub(super) ranges: Vec<[u32; 2]>,
+    pub(super) ranges: &'s mut [[u32; 2]],
 }
 
-impl BlockState {
-    pub(super) fn new(n_rows: usize, n_outputs: usize, n_nodes: usize) -> BlockState {
-        BlockState {
-            n_rows,
-            margins: vec![0.0; n_rows * n_outputs],
-            gradients: vec![0; n_rows * n_outputs],
+impl BlockState<'_> {
+    /// The margins of one class.
+    pub(super) fn margins_of(&mut self, class: usize) -> &mut [f32] {
+        &mut self.margins[class * self.n_rows..(class + 1) * self.n_rows]
+    }
+}
+
+/// What every pass uses while a tree grows.
+#[derive(Debug, Default)]
+pub(super) struct Hot {
+    gradients: Vec<u32>,
+    order: Vec<u16>,
+    ranges: Vec<[u32; 2]>,
+}
+
+impl Hot {
+    fn new(n_rows: usize, n_nodes: usize) -> Hot {
+        Hot {
+            gradients: vec![0; n_rows],
             order: vec![0; n_rows],
             ranges: vec![[0; 2]; n_nodes],
         }
     }
 
-    pub(super) fn bytes(n_rows: usize, n_outputs: usize, n_nodes: usize) -> u64 {
-        let row = size_of::<u16>() + n_outputs * (size_of::<f32>() + size_of::<u32>());
-        (n_rows * row + n_nodes * size_of::<[u32; 2]>()) as u64
+    pub(super) fn bytes(n_rows: usize, n_nodes: usize) -> u64 {
+        (n_rows * (size_of::<u32>() + size_of::<u16>()) + n_nodes * size_of::<[u32; 2]>()) as u64
+    }
+}
+
+/// What is used where a tree ends.
+#[derive(Debug, Default)]
+pub(super) struct Cold {
+    margins: Vec<f32>,
+    norms: Vec<f32>,
+}
+
+impl Cold {
+    fn new(n_rows: usize, n_outputs: usize) -> Cold {
+        Cold {
+            margins: vec![0.0; n_rows * n_outputs],
+            norms: vec![0.0; n_rows * n_norms(n_outputs)],
+        }
     }
 
-    /// The largest part of it that is read or written at once.
-    pub(super) fn piece_bytes(n_rows: usize, n_nodes: usize) -> u64 {
-        (n_rows * size_of::<f32>()).max(n_nodes * size_of::<[u32; 2]>()) as u64
+    pub(super) fn bytes(n_rows: usize, n_outputs: usize) -> u64 {
+        (n_rows * (n_outputs + n_norms(n_outputs)) * size_of::<f32>()) as u64
     }
+}
 
-    pub(super) fn margins(&mut self, classes: Range<usize>) -> &mut [f32] {
-        &mut self.margins[classes.start * self.n_rows..classes.end * self.n_rows]
-    }
+/// A single output needs none.
+fn n_norms(n_outputs: usize) -> usize {
+    usize::from(n_outputs > 1)
+}
 
-    pub(super) fn gradients(&self, class: usize) -> &[u32] {
-        &self.gradients[class * self.n_rows..(class + 1) * self.n_rows]
-    }
-
-    /// Margins and gradients of all classes.
-    pub(super) fn both(&mut self, n_outputs: usize) -> (&mut [f32], &mut [u32]) {
-        let n = n_outputs * self.n_rows;
-        (&mut self.margins[..n], &mut self.gradients[..n])
-    }
+/// The largest part of a state that is read or written at once.
+pub(super) fn piece_bytes(n_rows: usize, n_nodes: usize) -> u64 {
+    (n_rows * size_of::<f32>()).max(n_nodes * size_of::<[u32; 2]>()) as u64
 }
 
 /// The parts of a state that a pass reads or writes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
+    /// Of these classes.
     pub(super) margins: Range<usize>,
-    pub(super) gradients: Range<usize>,
+    pub(super) norms: bool,
+    pub(super) gradients: bool,
     pub(super) order: bool,
 }
 
-/// The states of all blocks: the first ones in memory, the others in a file.
+impl Pieces {
+    fn has_hot(&self) -> bool {
+        self.gradients || self.order
+    }
+
+    fn has_cold(&self) -> bool {
+        self.norms || !self.margins.is_empty()
+    }
+}
+
+/// The states of all blocks: those of the first ones in memory, the others in a file.
 #[derive(Debug)]
 pub(super) struct States {
-    pub(super) resident: Vec<Mutex<BlockState>>,
+    hot: Vec<Mutex<Hot>>,
+    cold: Vec<Mutex<Cold>>,
     scratch: Option<Scratch>,
+    n_rows: Vec<usize>,
     n_outputs: usize,
     n_nodes: usize,
     /// Of the largest block, which is what every place in the file has room for.
     block_rows: usize,
 }
 
+/// Where the state of a block is that does not stay in memory; empty if all of them do.
+#[derive(Debug, Default)]
+pub(super) struct StateBuffer {
+    hot: Hot,
+    cold: Cold,
+}
+
 impl States {
-    /// `n_rows` has the rows of each block; the first `n_resident` stay in memory.
+    /// `n_rows` has the rows of each block. Of the first `n_hot` and `n_cold` that part stays in memory.
     pub(super) fn new(
         n_rows: &[usize],
-        n_resident: usize,
+        (n_hot, n_cold): (usize, usize),
         n_outputs: usize,
         n_nodes: usize,
         folder: &Path,
     ) -> Result<States> {
-        let resident = n_rows.iter().take(n_resident);
-        let streams = n_rows.len() > n_resident;
+        let streams = n_rows.len() > n_hot.min(n_cold);
+        let first = |n: usize| n_rows.iter().copied().take(n);
         Ok(States {
-            resident: resident
-                .map(|n| Mutex::new(BlockState::new(*n, n_outputs, n_nodes)))
+            hot: first(n_hot).map(|n| Mutex::new(Hot::new(n, n_nodes))).collect(),
+            cold: first(n_cold)
+                .map(|n| Mutex::new(Cold::new(n, n_outputs)))
                 .collect(),
             scratch: streams.then(|| Scratch::new(folder)).transpose()?,
+            n_rows: n_rows.to_vec(),
             n_outputs,
             n_nodes,
             block_rows: n_rows.iter().copied().max().unwrap_or(0),
         })
     }
 
-    /// A state to stream others through.
-    pub(super) fn buffer(&self) -> Option<BlockState> {
-        let state = || BlockState::new(self.block_rows, self.n_outputs, self.n_nodes);
-        self.scratch.as_ref().map(|_| state())
+    /// Whether all that is asked for of a block is in memory.
+    pub(super) fn in_memory(&self, block: usize, pieces: &Pieces) -> bool {
+        (block < self.hot.len() || !pieces.has_hot()) && (block < self.cold.len() || !pieces.has_cold())
     }
 
-    /// Reads pieces of a block's state from the file.
-    pub(super) fn load(
+    /// Room for what does not stay in memory of any block.
+    pub(super) fn buffer(&self) -> StateBuffer {
+        let (n_blocks, n_rows) = (self.n_rows.len(), self.block_rows);
+        let mut buffer = StateBuffer::default();
+        if self.hot.len() < n_blocks {
+            buffer.hot = Hot::new(n_rows, self.n_nodes);
+        }
+        if self.cold.len() < n_blocks {
+            buffer.cold = Cold::new(n_rows, self.n_outputs);
+        }
+        buffer
+    }
+
+    /// Lends the state of a block: from memory, and from the buffer where it has been read.
+    pub(super) fn lend<R>(
         &self,
         block: usize,
-        n_rows: usize,
-        state: &mut BlockState,
+        buffer: Option<&mut StateBuffer>,
+        with: impl FnOnce(&mut BlockState<'_>) -> R,
+    ) -> R {
+        const HELD: &str = "no thread panics with it";
+        let n_rows = self.n_rows[block];
+        let (hot, cold) = (self.hot.get(block), self.cold.get(block));
+        let (mut hot, mut cold) = (
+            hot.map(|hot| hot.lock().expect(HELD)),
+            cold.map(|cold| cold.lock().expect(HELD)),
+        );
+        // What a pass neither reads nor writes is nowhere.
+        let mut none = StateBuffer::default();
+        let buffer = buffer.unwrap_or(&mut none);
+        let hot = hot.as_deref_mut().unwrap_or(&mut buffer.hot);
+        let cold = cold.as_deref_mut().unwrap_or(&mut buffer.cold);
+        with(&mut BlockState {
+            n_rows,
+            margins: beginning(&mut cold.margins, n_rows * self.n_outputs),
+            norms: beginning(&mut cold.norms, n_rows * n_norms(self.n_outputs)),
+            gradients: beginning(&mut hot.gradients, n_rows),
+            order: beginning(&mut hot.order, n_rows),
+            ranges: &mut hot.ranges,
+        })
+    }
+
+    /// Reads from the file what is not in memory of these pieces.
+    pub(super) fn read(&self, block: usize, buffer: &mut StateBuffer, pieces: &Pieces) -> Result<()> {
+        self.each(block, buffer, pieces, |scratch, place, bytes| {
+            scratch.read(place, bytes)
+        })
+    }
+
+    /// Writes to the file what is not in memory of these pieces.
+    pub(super) fn write(&self, block: usize, buffer: &mut StateBuffer, pieces: &Pieces) -> Result<()> {
+        self.each(block, buffer, pieces, |scratch, place, bytes| {
+            scratch.write(place, bytes)
+        })
+    }
+
+    /// Every piece that is in the file, with its place there.
+    fn each(
+        &self,
+        block: usize,
+        buffer: &mut StateBuffer,
         pieces: &Pieces,
+        mut piece: impl FnMut(&Scratch, u64, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
-        state.n_rows = n_rows;
-        let scratch = self.scratch();
-        for class in pieces.margins.clone() {
-            let values = &mut state.margins[class * n_rows..(class + 1) * n_rows];
-            scratch.read(self.place(block, Piece::Margins(class)), bytes_mut(values))?;
+        let Some(scratch) = &self.scratch else {
+            return Ok(());
+        };
+        let (n_rows, n) = (self.n_rows[block], self.n_outputs);
+        let pages = |bytes: usize| bytes.next_multiple_of(PAGE_BYTES) as u64;
+        let (values, order) = (
+            pages(self.block_rows * size_of::<f32>()),
+            pages(self.block_rows * size_of::<u16>()),
+        );
+        let ranges = pages(self.n_nodes * size_of::<[u32; 2]>());
+        // Margins, norms, slopes, order and ranges, each of which begins a page. What is in memory leaves a hole.
+        let start = block as u64 * ((n as u64 + 2) * values + order + ranges);
+        let place = |i: usize| start + i as u64 * values;
+        if block >= self.cold.len() {
+            for class in pieces.margins.clone() {
+                let margins = &mut buffer.cold.margins[class * n_rows..(class + 1) * n_rows];
+                piece(scratch, place(class), bytes_mut(margins))?;
+            }
+            if pieces.norms && n_norms(n) > 0 {
+                piece(scratch, place(n), bytes_mut(&mut buffer.cold.norms[..n_rows]))?;
+            }
         }
-        for class in pieces.gradients.clone() {
-            let values = &mut state.gradients[class * n_rows..(class + 1) * n_rows];
-            scratch.read(self.place(block, Piece::Gradients(class)), bytes_mut(values))?;
-        }
-        if pieces.order {
-            let order = bytes_mut(&mut state.order[..n_rows]);
-            scratch.read(self.place(block, Piece::Order), order)?;
-            scratch.read(self.place(block, Piece::Ranges), bytes_mut(&mut state.ranges))?;
+        if block >= self.hot.len() {
+            let hot = &mut buffer.hot;
+            if pieces.gradients {
+                piece(scratch, place(n + 1), bytes_mut(&mut hot.gradients[..n_rows]))?;
+            }
+            if pieces.order {
+                piece(scratch, place(n + 2), bytes_mut(&mut hot.order[..n_rows]))?;
+                piece(scratch, place(n + 2) + order, bytes_mut(&mut hot.ranges))?;
+            }
         }
         Ok(())
     }
-
-    /// Writes pieces of a block's state to the file and returns where, for [`settle`](Self::settle).
-    pub(super) fn store(&self, block: usize, state: &BlockState, pieces: &Pieces) -> Result<Range<u64>> {
-        let (scratch, n_rows) = (self.scratch(), state.n_rows);
-        for class in pieces.margins.clone() {
-            let values = &state.margins[class * n_rows..(class + 1) * n_rows];
-            scratch.write(self.place(block, Piece::Margins(class)), bytes(values))?;
-        }
-        for class in pieces.gradients.clone() {
-            let values = &state.gradients[class * n_rows..(class + 1) * n_rows];
-            scratch.write(self.place(block, Piece::Gradients(class)), bytes(values))?;
-        }
-        if pieces.order {
-            scratch.write(self.place(block, Piece::Order), bytes(&state.order[..n_rows]))?;
-            scratch.write(self.place(block, Piece::Ranges), bytes(&state.ranges))?;
-        }
-        let start = self.place(block, Piece::Margins(0));
-        let whole = start..start + self.block_bytes();
-        scratch.advise(&whole, Advice::Write);
-        Ok(whole)
-    }
-
-    /// Waits until what was written at `place` is on disk, and drops it from the page cache, where it would
-    /// count against the budget.
-    pub(super) fn settle(&self, place: Range<u64>) {
-        if let Some(scratch) = &self.scratch {
-            scratch.advise(&place, Advice::Drop);
-        }
-    }
-
-    fn scratch(&self) -> &Scratch {
-        self.scratch
-            .as_ref()
-            .expect("a block outside of memory is in the file")
-    }
-
-    /// Where a piece of a block stands: every one begins a page.
-    fn place(&self, block: usize, piece: Piece) -> u64 {
-        let (values, order) = self.piece_bytes();
-        let n = self.n_outputs as u64;
-        let within = match piece {
-            Piece::Margins(class) => class as u64 * values,
-            Piece::Gradients(class) => (n + class as u64) * values,
-            Piece::Order => 2 * n * values,
-            Piece::Ranges => 2 * n * values + order,
-        };
-        (block - self.resident.len()) as u64 * self.block_bytes() + within
-    }
-
-    /// What the values of a class and the order of the largest block take, in whole pages.
-    fn piece_bytes(&self) -> (u64, u64) {
-        let pages = |bytes: usize| bytes.next_multiple_of(PAGE_BYTES) as u64;
-        (
-            pages(self.block_rows * size_of::<f32>()),
-            pages(self.block_rows * size_of::<u16>()),
-        )
-    }
-
-    fn block_bytes(&self) -> u64 {
-        let (values, order) = self.piece_bytes();
-        let ranges = (self.n_nodes * size_of::<[u32; 2]>()).next_multiple_of(PAGE_BYTES) as u64;
-        2 * self.n_outputs as u64 * values + order + ranges
-    }
 }
 
-/// A part of a block's state, with a place of its own in the file.
-enum Piece {
-    Margins(usize),
-    Gradients(usize),
-    Order,
-    Ranges,
+/// Buffers have room for the largest block, or for none.
+fn beginning<T>(values: &mut [T], n: usize) -> &mut [T] {
+    let n = n.min(values.len());
+    &mut values[..n]
 }
 
 /// Pages that went through the cache are dropped whole; no machine of ours has larger ones.
@@ -225,11 +279,6 @@ enum Through {
     Cache(File),
 }
 
-enum Advice {
-    Write,
-    Drop,
-}
-
 impl Scratch {
     fn new(folder: &Path) -> Result<Scratch> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -246,7 +295,7 @@ impl Scratch {
             Through::Direct(file) => file.read(offset, &mut [IoSliceMut::new(bytes)]),
             Through::Cache(file) => file.read_exact_at(bytes, offset),
         };
-        self.advise(&(offset..offset + bytes.len() as u64), Advice::Drop);
+        self.drop_cached(offset, bytes.len());
         read.map_err(|source| {
             let path = self.path.clone();
             Error::Read { path, source }
@@ -258,35 +307,30 @@ impl Scratch {
             Through::Direct(file) => file.write(offset, bytes),
             Through::Cache(file) => file.write_all_at(bytes, offset),
         };
+        self.drop_cached(offset, bytes.len());
         written.map_err(|source| {
             let path = self.path.clone();
             Error::Write { path, source }
         })
     }
 
+    /// Waits until what was written is on disk and drops it from the page cache, where it would count against the budget.
     /// Best effort: a file system that knows no advice keeps its pages, and the kernel takes them when needed.
-    fn advise(&self, place: &Range<u64>, advice: Advice) {
+    fn drop_cached(&self, offset: u64, n_bytes: usize) {
         let Through::Cache(file) = &self.through else {
             return;
         };
         // Whole pages: a part of one would stay.
-        let (start, end) = (
-            place.start / CACHED_BYTES * CACHED_BYTES,
-            place.end.next_multiple_of(CACHED_BYTES),
-        );
+        let start = offset / CACHED_BYTES * CACHED_BYTES;
+        let end = (offset + n_bytes as u64).next_multiple_of(CACHED_BYTES);
         let (fd, offset, len) = (file.as_raw_fd(), start as i64, (end - start) as i64);
         const WAIT: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
             | libc::SYNC_FILE_RANGE_WRITE
             | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         // SAFETY: system calls on a descriptor that is open; they touch no memory of ours.
         unsafe {
-            match advice {
-                Advice::Write => libc::sync_file_range(fd, offset, len, libc::SYNC_FILE_RANGE_WRITE),
-                Advice::Drop => {
-                    libc::sync_file_range(fd, offset, len, WAIT);
-                    libc::posix_fadvise(fd, offset, len, libc::POSIX_FADV_DONTNEED)
-                }
-            };
+            libc::sync_file_range(fd, offset, len, WAIT);
+            libc::posix_fadvise(fd, offset, len, libc::POSIX_FADV_DONTNEED);
         }
     }
 }
@@ -322,13 +366,8 @@ impl Plain for u32 {}
 impl Plain for u16 {}
 impl Plain for [u32; 2] {}
 
-fn bytes<T: Plain>(values: &[T]) -> &[u8] {
-    // SAFETY: plain values have no padding, and the slice covers exactly their bytes.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
-}
-
 fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: as above, and any bytes make up plain values.
+    // SAFETY: plain values have no padding, any bytes make them up, and the slice covers exactly their bytes.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
 
@@ -337,65 +376,74 @@ mod tests {
     use super::*;
 
     /// Every piece of every block comes back as it was written, whatever else is written around it.
-    fn check_pieces(scratch: Scratch) {
-        let (n_rows, n_outputs, n_nodes) = (1_500, 3, 700);
-        let states = States {
-            resident: Vec::new(),
-            scratch: Some(scratch),
-            n_outputs,
-            n_nodes,
-            block_rows: n_rows,
-        };
-        let made = |block: usize, n_rows: usize| {
-            let mut state = BlockState::new(n_rows, n_outputs, n_nodes);
-            let number = |i: usize| (block * 100_003 + i) as u32;
-            (0..state.margins.len()).for_each(|i| state.margins[i] = number(i) as f32);
-            (0..state.gradients.len()).for_each(|i| state.gradients[i] = number(i) ^ 0xabcd);
-            (0..n_rows).for_each(|i| state.order[i] = number(i) as u16);
-            (0..n_nodes).for_each(|i| state.ranges[i] = [number(i), 1]);
-            state
+    fn check_pieces(scratch: Scratch, (n_hot, n_cold): (usize, usize)) {
+        let (n_outputs, n_nodes, rows) = (3, 700, [1_500, 1_500, 77]);
+        let folder = tempfile::tempdir().unwrap();
+        let mut states = States::new(&rows, (n_hot, n_cold), n_outputs, n_nodes, folder.path()).unwrap();
+        states.scratch = Some(scratch);
+        let number = |block: usize, i: usize| (block * 100_003 + i) as u32;
+        let make = |block: usize, state: &mut BlockState<'_>| {
+            (0..state.margins.len()).for_each(|i| state.margins[i] = number(block, i) as f32);
+            (0..state.norms.len()).for_each(|i| state.norms[i] = -(number(block, i) as f32));
+            (0..state.gradients.len()).for_each(|i| state.gradients[i] = number(block, i) ^ 0xabcd);
+            (0..state.order.len()).for_each(|i| state.order[i] = number(block, i) as u16);
+            (0..state.ranges.len()).for_each(|i| state.ranges[i] = [number(block, i), 1]);
         };
         let all = Pieces {
             margins: 0..n_outputs,
-            gradients: 0..n_outputs,
+            norms: true,
+            gradients: true,
             order: true,
         };
-        let rows = [n_rows, n_rows, 77];
-        for (block, n) in rows.into_iter().enumerate().rev() {
-            let place = states.store(block, &made(block, n), &all).unwrap();
-            states.settle(place);
-        }
-        // One class of one block anew: its neighbours stay.
-        let mut other = made(1, n_rows);
-        other.margins[n_rows..2 * n_rows].fill(-1.0);
         let one = Pieces {
             margins: 1..2,
             ..Pieces::default()
         };
-        states.store(1, &other, &one).unwrap();
-        for (block, n) in rows.into_iter().enumerate() {
-            let wanted = if block == 1 { &other } else { &made(block, n) };
-            let mut found = states.buffer().unwrap();
-            states.load(block, n, &mut found, &all).unwrap();
-            let values = n * n_outputs;
-            assert!(found.margins[..values] == wanted.margins[..], "block {block}");
-            assert!(found.gradients[..values] == wanted.gradients[..], "block {block}");
-            assert!(found.order[..n] == wanted.order[..] && found.ranges == wanted.ranges);
+        let mut buffer = states.buffer();
+        for block in (0..rows.len()).rev() {
+            states.lend(block, Some(&mut buffer), |state| make(block, state));
+            states.write(block, &mut buffer, &all).unwrap();
+        }
+        // One class of one block anew: its neighbours stay.
+        states.read(1, &mut buffer, &all).unwrap();
+        states.lend(1, Some(&mut buffer), |state| state.margins_of(1).fill(-1.0));
+        states.write(1, &mut buffer, &one).unwrap();
+        for (block, n_rows) in rows.into_iter().enumerate() {
+            let mut wanted = (Hot::new(n_rows, n_nodes), Cold::new(n_rows, n_outputs));
+            let (hot, cold) = &mut wanted;
+            let mut wanted = BlockState {
+                n_rows,
+                margins: &mut cold.margins,
+                norms: &mut cold.norms,
+                gradients: &mut hot.gradients,
+                order: &mut hot.order,
+                ranges: &mut hot.ranges,
+            };
+            make(block, &mut wanted);
+            if block == 1 {
+                wanted.margins_of(1).fill(-1.0);
+            }
+            let mut buffer = states.buffer();
+            states.read(block, &mut buffer, &all).unwrap();
+            states.lend(block, Some(&mut buffer), |found| {
+                assert!(found.margins == wanted.margins, "block {block}");
+                assert!(found.norms == wanted.norms, "block {block}");
+                assert!(found.gradients == wanted.gradients, "block {block}");
+                assert!(found.order == wanted.order && found.ranges == wanted.ranges);
+            });
         }
     }
 
     #[test]
     fn pieces_come_back_past_the_page_cache_and_through_it() {
         let folder = tempfile::tempdir().unwrap();
-        check_pieces(Scratch::new(folder.path()).unwrap());
-        check_pieces(Scratch {
-            through: Through::Cache(tempfile::tempfile().unwrap()),
-            path: folder.path().into(),
-        });
-        assert_eq!(
-            std::fs::read_dir(folder.path()).unwrap().count(),
-            0,
-            "nothing is left"
-        );
+        for kept in [(0, 0), (1, 0), (2, 1), (3, 0)] {
+            check_pieces(Scratch::new(folder.path()).unwrap(), kept);
+            let through = Through::Cache(tempfile::tempfile().unwrap());
+            let path = folder.path().into();
+            check_pieces(Scratch { through, path }, kept);
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 0, "nothing is left");
     }
 }

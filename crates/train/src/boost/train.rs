@@ -10,9 +10,9 @@ use super::evaluate::evaluate;
 use super::forest::{Forest, Walk};
 use super::histogram::{Histograms, Packed};
 use super::objective::{Losses, Quantiser};
-use super::pass::{Halt, Reads, Site, Worker, pass};
+use super::pass::{Crew, Halt, Route, Site, Slot, Tools, pass};
 use super::plan::{BUFFERS, EVALUATION, HISTOGRAMS, PAGES, Plan, STATE, TREES};
-use super::rows::{BlockBuffer, Blocks};
+use super::rows::{Blocks, Part};
 use super::split::Rules;
 use super::start::{Facts, facts};
 use super::state::{Pieces, States};
@@ -93,21 +93,26 @@ pub fn train(
     let n_nodes = grow::max_nodes(training.options);
     let states = States::new(
         &n_rows,
-        plan.resident_states,
+        (plan.kept.hot, plan.kept.cold),
         n_outputs,
         n_nodes,
         training.scratch,
     )?;
     let n_bins = training.features.iter().map(FeatureBins::n_bins).sum();
     let largest = blocks.largest_block();
-    let worker = || {
-        let buffer = match plan.resident_blocks < n_rows.len() {
-            true => BlockBuffer::new(largest, training.features.len()),
-            false => BlockBuffer::default(),
-        };
-        Worker::new(Packed::new(plan.packed, n_bins), largest, buffer, &states)
+    let tools = || Tools {
+        packed: Packed::new(plan.packed, n_bins),
+        spare: vec![0; largest],
     };
-    let mut workers: Vec<Worker> = (0..plan.threads).map(|_| worker()).collect();
+    let slot = || Slot {
+        rows: plan.row_buffer(largest),
+        state: states.buffer(),
+    };
+    let mut crew = Crew {
+        tools: (0..plan.threads).map(|_| tools()).collect(),
+        slots: (0..plan.n_slots()).map(|_| slot()).collect(),
+        n_carriers: plan.carriers,
+    };
     let site = Site {
         blocks,
         states: &states,
@@ -115,7 +120,7 @@ pub fn train(
         stop: training.stop,
     };
     let mut rounds = Rounds::default();
-    match rounds.run(training, site, &mut workers, resume, on_round) {
+    match rounds.run(training, site, &mut crew, resume, on_round) {
         Ok(trained) => Ok(Outcome::Done(Box::new(trained))),
         Err(Halt::Failed(error)) => Err(error),
         Err(Halt::Stopped) => {
@@ -162,13 +167,13 @@ impl Rounds {
         &mut self,
         training: &Training<'_>,
         site: Site<'_>,
-        workers: &mut [Worker],
+        crew: &mut Crew,
         resume: Option<&Forest>,
         on_round: &mut dyn FnMut(Round<'_>),
     ) -> Result<Trained, Halt> {
         let Training { options, plan, .. } = *training;
         let objective = options.objective;
-        let facts = facts(&site, workers, objective)?;
+        let facts = facts(&site, crew, objective)?;
         if facts.n_impossible > 0 {
             let rows = facts.n_impossible;
             return Err(Halt::Failed(Error::ImpossibleTargets { rows }));
@@ -209,16 +214,16 @@ impl Rounds {
             return Err(Halt::Failed(Error::OtherCheckpoint { what: "data" }));
         }
         let mut sprout = grove.sprout(forest.trees.len());
-        self.losses = begin(&grove, forest, &facts, &sprout, &histograms, workers)?;
+        self.losses = begin(&grove, forest, &facts, &sprout, &histograms, crew)?;
         while forest.n_rounds() < options.trees && !is_over(&self.losses, options.early_stopping) {
             let mut trees = Vec::with_capacity(base.len());
             let mut losses = Vec::new();
             for class in 0..base.len() {
                 let is_last = forest.n_rounds() + 1 == options.trees && class + 1 == base.len();
-                let (tree, leaves) = grove.grow(&sprout, &mut histograms, workers)?;
+                let (tree, leaves) = grove.grow(&sprout, &mut histograms, crew)?;
                 let next = grove.sprout(forest.trees.len() + class + 1);
                 let planted = (!is_last).then_some(&next);
-                losses = grove.finish(&sprout, (&tree, &leaves), planted, &mut histograms, workers)?;
+                losses = grove.finish(&sprout, (&tree, &leaves), planted, &mut histograms, crew)?;
                 trees.push(tree);
                 sprout = next;
             }
@@ -250,10 +255,10 @@ impl Rounds {
                 &facts,
                 &grove.sprout(kept.trees.len()),
                 &histograms,
-                workers,
+                crew,
             )?;
         }
-        let quality = evaluate(&grove.site, workers, objective, &facts)?;
+        let quality = evaluate(&grove.site, crew, objective, &facts)?;
         let (training_loss, held_out_loss) = match best {
             0 => (f64::NAN, None),
             best => self.losses[best - 1],
@@ -303,37 +308,43 @@ fn begin(
     facts: &Facts,
     next: &Sprout,
     histograms: &Histograms,
-    workers: &mut [Worker],
+    crew: &mut Crew,
 ) -> Result<Vec<(f64, Option<f64>)>, Halt> {
     let n_outputs = forest.n_outputs();
     let walks: Vec<Walk> = forest.trees.iter().map(super::forest::Tree::walk).collect();
     let n_blocks = grove.site.blocks.n_blocks();
     let by_block: Mutex<Vec<Vec<Losses>>> = Mutex::new(vec![Vec::new(); n_blocks]);
-    let writes = Pieces {
-        margins: 0..n_outputs,
-        gradients: 0..n_outputs,
-        order: true,
+    let route = Route {
+        rows: Part::Whole,
+        reads: Pieces::default(),
+        writes: Pieces {
+            margins: 0..n_outputs,
+            norms: true,
+            gradients: true,
+            order: true,
+        },
+        in_order: false,
     };
     pass(
         &grove.site,
-        workers,
-        (Reads::whole(Pieces::default()), writes),
+        crew,
+        &route,
         &|tools, visited, state| {
             for (class, base) in forest.base.iter().enumerate() {
-                state.margins(class..class + 1).fill(*base);
+                state.margins_of(class).fill(*base);
             }
             let mut losses = Vec::with_capacity(forest.n_rounds());
             for (round, walks) in walks.chunks(n_outputs).enumerate() {
                 for (class, walk) in walks.iter().enumerate() {
                     let rows = visited.rows.bins.chunks_exact(grove.features.len());
-                    for (margin, row) in state.margins(class..class + 1).iter_mut().zip(rows) {
+                    for (margin, row) in state.margins_of(class).iter_mut().zip(rows) {
                         *margin += walk.value(row);
                     }
                 }
-                losses.push(grove.differentiate((round + 1) * n_outputs, visited, state));
+                losses.push(grove.begin_round((round + 1) * n_outputs, visited, state));
             }
             if walks.is_empty() {
-                grove.differentiate(0, visited, state);
+                grove.begin_round(0, visited, state);
             }
             by_block.lock().expect("no thread panics with it")[visited.number] = losses;
             grove.plant(next, histograms, tools, visited, state);

@@ -6,11 +6,12 @@ use super::forest::Tree;
 use super::grow::{Growing, max_histograms};
 use super::hash::{Purpose, RowSample, key, sample_columns};
 use super::histogram::{Histograms, Layout, Rows, Sum};
-use super::objective::{Losses, Quantiser, gradients};
+use super::objective::{Losses, Quantiser, begin_round, slopes_of_class};
 use super::options::Options;
 use super::partition::{Applied, Leaf, add_values, apply};
-use super::pass::{Halt, Reads, Site, Tools, Visited, Worker, pass};
+use super::pass::{Crew, Halt, Route, Site, Tools, Visited, pass};
 use super::plan::Plan;
+use super::rows::Part;
 use super::split::{Rules, Split, best_split};
 use super::state::{BlockState, Pieces};
 
@@ -53,26 +54,19 @@ impl<'a> Grove<'a> {
         self.options.objective.n_outputs()
     }
 
-    /// Losses at the margins of a block, and the slopes for the round that begins with tree `number`.
-    pub(super) fn differentiate(
+    /// Losses at the margins of a block, and the slopes for tree `number`, the first of a round.
+    pub(super) fn begin_round(
         &self,
         number: usize,
         visited: &Visited<'_>,
-        state: &mut BlockState,
+        state: &mut BlockState<'_>,
     ) -> Losses {
-        let n_outputs = self.n_outputs();
-        let rounding =
-            |class: usize| key(self.options.seed, (number + class) as u64, Purpose::Rounding) as u32;
-        let keys: Vec<u32> = (0..n_outputs).map(rounding).collect();
-        let (margins, packed) = state.both(n_outputs);
-        gradients(
-            &self.quantiser,
-            &keys,
-            visited.first_row,
-            &visited.rows,
-            margins,
-            packed,
-        )
+        let key = self.rounding(number);
+        begin_round(&self.quantiser, key, visited.first_row, &visited.rows, state)
+    }
+
+    fn rounding(&self, number: usize) -> u32 {
+        key(self.options.seed, number as u64, Purpose::Rounding) as u32
     }
 
     /// Puts the rows of a block that the tree learns from into its root.
@@ -82,7 +76,7 @@ impl<'a> Grove<'a> {
         histograms: &Histograms,
         tools: &mut Tools,
         visited: &Visited<'_>,
-        state: &mut BlockState,
+        state: &mut BlockState<'_>,
     ) {
         let mut n = 0;
         let all = sprout.sample.is_all();
@@ -92,7 +86,7 @@ impl<'a> Grove<'a> {
             n += usize::from(*held_out == 0 && sampled);
         }
         state.ranges[0] = [0, n as u32];
-        let rows = self.rows(sprout, visited, state, 0);
+        let rows = self.rows(visited, state, 0);
         tools
             .packed
             .add(0, &histograms.slots[ROOT], &rows, &sprout.layout);
@@ -105,18 +99,12 @@ impl<'a> Grove<'a> {
             .empty(0, &histograms.slots[ROOT], bits, &sprout.layout);
     }
 
-    fn rows<'b>(
-        &self,
-        sprout: &Sprout,
-        visited: &Visited<'b>,
-        state: &'b BlockState,
-        node: usize,
-    ) -> Rows<'b> {
+    fn rows<'b>(&self, visited: &Visited<'b>, state: &'b BlockState<'_>, node: usize) -> Rows<'b> {
         let [start, end] = state.ranges[node];
         Rows {
             order: &state.order[start as usize..end as usize],
             bins: visited.rows.bins,
-            gradients: state.gradients(sprout.class),
+            gradients: state.gradients,
             hessian_bits: self.options.objective.hessian_bits(),
         }
     }
@@ -126,7 +114,7 @@ impl<'a> Grove<'a> {
         &self,
         sprout: &Sprout,
         histograms: &mut Histograms,
-        workers: &mut [Worker],
+        crew: &mut Crew,
     ) -> Result<(Tree, Vec<Leaf>), Halt> {
         let sums = histograms.sums_mut(ROOT);
         let column = sprout.layout.columns[0];
@@ -145,9 +133,9 @@ impl<'a> Grove<'a> {
                 break;
             }
             if self.plan.histograms >= max_histograms(self.options) {
-                self.expand_by_difference(sprout, &splits, &mut growing, &mut slots, histograms, workers)?;
+                self.expand_by_difference(sprout, &splits, &mut growing, &mut slots, histograms, crew)?;
             } else {
-                self.expand_in_groups(sprout, &splits, &mut growing, histograms, workers)?;
+                self.expand_in_groups(sprout, &splits, &mut growing, histograms, crew)?;
             }
         }
         Ok(growing.finish(self.features, &self.rules, self.options.learning_rate))
@@ -161,7 +149,7 @@ impl<'a> Grove<'a> {
         growing: &mut Growing,
         slots: &mut Slots,
         histograms: &mut Histograms,
-        workers: &mut [Worker],
+        crew: &mut Crew,
     ) -> Result<(), Halt> {
         slots.of.resize(growing.nodes.len(), None);
         let mut pairs = Vec::new();
@@ -179,7 +167,7 @@ impl<'a> Grove<'a> {
         let mut pending = splits;
         for pairs in pairs.chunks(self.plan.packed) {
             let light: Vec<(usize, usize)> = pairs.iter().map(|(light, _)| *light).collect();
-            self.fill(sprout, std::mem::take(&mut pending), &light, histograms, workers)?;
+            self.fill(sprout, std::mem::take(&mut pending), &light, histograms, crew)?;
         }
         for ((_, light), (_, heavy)) in &pairs {
             histograms.subtract(*heavy, *light);
@@ -197,7 +185,7 @@ impl<'a> Grove<'a> {
         splits: &[Applied],
         growing: &mut Growing,
         histograms: &mut Histograms,
-        workers: &mut [Worker],
+        crew: &mut Crew,
     ) -> Result<(), Halt> {
         let children: Vec<usize> = splits
             .iter()
@@ -206,7 +194,7 @@ impl<'a> Grove<'a> {
         let mut pending = splits;
         for group in children.chunks(self.plan.packed.min(self.plan.histograms)) {
             let group: Vec<(usize, usize)> = group.iter().copied().zip(0..).collect();
-            self.fill(sprout, std::mem::take(&mut pending), &group, histograms, workers)?;
+            self.fill(sprout, std::mem::take(&mut pending), &group, histograms, crew)?;
             self.find_splits(sprout, &group, growing, histograms);
         }
         Ok(())
@@ -219,31 +207,35 @@ impl<'a> Grove<'a> {
         splits: &[Applied],
         nodes: &[(usize, usize)],
         histograms: &mut Histograms,
-        workers: &mut [Worker],
+        crew: &mut Crew,
     ) -> Result<(), Halt> {
         for (_, slot) in nodes {
             histograms.clear(*slot);
         }
         let histograms = &*histograms;
         let n_features = self.features.len();
-        let reads = Pieces {
-            gradients: sprout.class..sprout.class + 1,
-            order: true,
-            ..Pieces::default()
-        };
-        let writes = Pieces {
-            order: !splits.is_empty(),
-            ..Pieces::default()
+        let route = Route {
+            rows: Part::Bins,
+            reads: Pieces {
+                gradients: true,
+                order: true,
+                ..Pieces::default()
+            },
+            writes: Pieces {
+                order: !splits.is_empty(),
+                ..Pieces::default()
+            },
+            in_order: false,
         };
         let bits = self.options.objective.hessian_bits();
         pass(
             &self.site,
-            workers,
-            (Reads::bins(reads), writes),
+            crew,
+            &route,
             &|tools, visited, state| {
                 apply(splits, visited.rows.bins, n_features, state, &mut tools.spare);
                 for (index, (node, slot)) in nodes.iter().enumerate() {
-                    let rows = self.rows(sprout, visited, state, *node);
+                    let rows = self.rows(visited, state, *node);
                     tools
                         .packed
                         .add(index, &histograms.slots[*slot], &rows, &sprout.layout);
@@ -297,44 +289,49 @@ impl<'a> Grove<'a> {
     }
 
     /// The pass that ends a tree: its values are added to the margins; after the last class of a round the
-    /// losses are taken and the slopes of the next round; and the next tree is planted.
+    /// losses are taken; and the next tree is planted, with the slopes of its class.
     pub(super) fn finish(
         &self,
         sprout: &Sprout,
         (tree, leaves): (&Tree, &[Leaf]),
         next: Option<&Sprout>,
         histograms: &mut Histograms,
-        workers: &mut [Worker],
+        crew: &mut Crew,
     ) -> Result<Vec<Losses>, Halt> {
         histograms.clear(ROOT);
         let histograms = &*histograms;
         let (n_outputs, class) = (self.n_outputs(), sprout.class);
         let ends_round = class + 1 == n_outputs;
-        let reads = Pieces {
-            margins: if ends_round {
-                0..n_outputs
-            } else {
-                class..class + 1
+        let route = Route {
+            rows: Part::Whole,
+            reads: Pieces {
+                margins: match ends_round {
+                    true => 0..n_outputs,
+                    false => class..class + 2,
+                },
+                norms: !ends_round,
+                gradients: false,
+                order: true,
             },
-            gradients: if ends_round { 0..0 } else { class + 1..class + 2 },
-            order: true,
-        };
-        let writes = Pieces {
-            margins: class..class + 1,
-            gradients: if ends_round { 0..n_outputs } else { 0..0 },
-            order: next.is_some(),
+            writes: Pieces {
+                margins: class..class + 1,
+                norms: ends_round,
+                gradients: next.is_some(),
+                order: next.is_some(),
+            },
+            in_order: false,
         };
         let walk = tree.walk();
         let n_features = self.features.len();
         pass(
             &self.site,
-            workers,
-            (Reads::whole(reads), writes),
+            crew,
+            &route,
             &|tools, visited, state| {
                 let bins = visited.rows.bins;
                 add_values(leaves, bins, n_features, class, state);
                 let all = sprout.sample.is_all();
-                let margins = state.margins(class..class + 1);
+                let margins = state.margins_of(class);
                 for (row, held_out) in visited.rows.held_out.iter().enumerate() {
                     let sampled = all || sprout.sample.contains(visited.first_row.wrapping_add(row as u32));
                     if *held_out != 0 || !sampled {
@@ -342,8 +339,12 @@ impl<'a> Grove<'a> {
                     }
                 }
                 let losses = match ends_round {
-                    true => self.differentiate(sprout.number + 1, visited, state),
-                    false => Losses::default(),
+                    true => self.begin_round(sprout.number + 1, visited, state),
+                    false => {
+                        let of = (class + 1, self.rounding(sprout.number + 1));
+                        slopes_of_class(&self.quantiser, of, visited.first_row, &visited.rows, state);
+                        Losses::default()
+                    }
                 };
                 if let Some(next) = next {
                     self.plant(next, histograms, tools, visited, state);

@@ -113,13 +113,13 @@ impl Program {
         // A norm writes over what it is given, once that is stored otherwise.
         let norms = matches!(self.graph.nodes[op.node].kind, NodeKind::Norm { .. });
         let over = norms && fullest < lowered.n_forward;
-        let waits = |node: &usize| {
-            let made = lowered.made[*node];
-            let life = lowered.specs[made.0].life;
+        let waits = |(node, held): &&(usize, Buffer)| {
+            let life = lowered.specs[held.0].life;
             let lives = life.is_some_and(|(first, last)| first < fullest && fullest < last);
-            lives && (over || !op.uses.contains(&made))
+            lives && (over || !op.uses.contains(held)) && lowered.asked.contains(node)
         };
-        lowered.asked.iter().copied().filter(waits).collect()
+        let waiting = lowered.held.iter().filter(waits);
+        waiting.map(|(node, _)| *node).collect()
     }
 
     /// The bytes of the arena.

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use tidegate_memory::Ledger;
 use tidegate_train::Error;
 use tidegate_train::boost::{
-    self, Block, BlockBuffer, Blocks, FeatureBins, Forest, Objective, Options, Outcome, Part, Plan, Resident,
-    Shape, Trained, Training,
+    self, Block, BlockBuffer, Blocks, FeatureBins, Forest, Kept, Objective, Options, Outcome, Part, Plan,
+    Resident, Shape, Trained, Training,
 };
 
 use crate::tables::{normal, uniform};
@@ -160,13 +160,13 @@ pub(crate) fn done(outcome: Result<Outcome, Error>) -> Trained {
 /// Blocks of a file, but for the first ones, which are in memory.
 pub(crate) struct Filed<'r> {
     rows: &'r Resident,
-    n_resident: usize,
+    kept: Kept,
     file: File,
     offsets: Vec<u64>,
 }
 
 impl<'r> Filed<'r> {
-    pub(crate) fn new(rows: &'r Resident, n_resident: usize, folder: &Path) -> Filed<'r> {
+    pub(crate) fn new(rows: &'r Resident, kept: Kept, folder: &Path) -> Filed<'r> {
         let path = folder.join("blocks");
         let file = File::options()
             .create(true)
@@ -176,9 +176,9 @@ impl<'r> Filed<'r> {
             .open(path)
             .unwrap();
         let (mut offsets, mut end) = (Vec::new(), 0);
-        let mut unused = BlockBuffer::default();
+        let unused = BlockBuffer::default();
         for number in 0..rows.n_blocks() {
-            let block = rows.block(number, Part::Whole, &mut unused).unwrap();
+            let block = rows.block(number, Part::Whole, &unused);
             let target: Vec<u8> = block.target.iter().flat_map(|y| y.to_le_bytes()).collect();
             let bytes = [block.bins, &target, block.held_out].concat();
             file.write_all_at(&bytes, end).unwrap();
@@ -187,7 +187,7 @@ impl<'r> Filed<'r> {
         }
         Filed {
             rows,
-            n_resident,
+            kept,
             file,
             offsets,
         }
@@ -207,25 +207,43 @@ impl Blocks for Filed<'_> {
         self.rows.n_features()
     }
 
-    fn block<'b>(
-        &'b self,
-        block: usize,
-        part: Part,
-        buffer: &'b mut BlockBuffer,
-    ) -> Result<Block<'b>, Error> {
-        if block < self.n_resident {
-            return self.rows.block(block, part, buffer);
-        }
+    fn in_memory(&self, block: usize, part: Part) -> bool {
+        let bins = block < self.kept.bins || !part.has_bins();
+        bins && (block < self.kept.labels || !part.has_labels())
+    }
+
+    /// Fills the parts that are asked for and not in memory, and nothing else.
+    fn read(&self, block: usize, part: Part, buffer: &mut BlockBuffer) -> Result<(), Error> {
         let (n_rows, n_features) = (self.n_rows(block), self.n_features());
         let mut bytes = vec![0; n_rows * (n_features + 5)];
         self.file.read_exact_at(&mut bytes, self.offsets[block]).unwrap();
         let (bins, rest) = bytes.split_at(n_rows * n_features);
         let (target, held_out) = rest.split_at(n_rows * 4);
-        buffer.bins[..bins.len()].copy_from_slice(bins);
-        for (to, from) in buffer.target.iter_mut().zip(target.chunks_exact(4)) {
-            *to = f32::from_le_bytes(from.try_into().unwrap());
+        if part.has_bins() && block >= self.kept.bins {
+            buffer.bins[..bins.len()].copy_from_slice(bins);
         }
-        buffer.held_out[..n_rows].copy_from_slice(held_out);
-        Ok(buffer.block(part, n_rows, n_features))
+        if part.has_labels() && block >= self.kept.labels {
+            for (to, from) in buffer.target.iter_mut().zip(target.chunks_exact(4)) {
+                *to = f32::from_le_bytes(from.try_into().unwrap());
+            }
+            buffer.held_out[..n_rows].copy_from_slice(held_out);
+        }
+        Ok(())
+    }
+
+    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b BlockBuffer) -> Block<'b> {
+        let (n_rows, n_features) = (self.n_rows(block), self.n_features());
+        let of = |part: Part| match self.in_memory(block, part) {
+            true => self.rows.block(block, part, buffer),
+            false => buffer.block(part, n_rows, n_features),
+        };
+        let bins = if part.has_bins() { of(Part::Bins).bins } else { &[] };
+        match part.has_labels() {
+            true => Block {
+                bins,
+                ..of(Part::Labels)
+            },
+            false => of(Part::Bins),
+        }
     }
 }

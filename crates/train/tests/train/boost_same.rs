@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tidegate_memory::Ledger;
 use tidegate_train::boost::{
-    self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Plan, Resident, Shape,
+    self, FeatureBins, Forest, Growth, Kept, Objective, Options, Outcome, Plan, Resident, Shape,
 };
 
 use crate::boost_data::{Filed, Kind, Problem, ROOMY, binned, done, problem, run};
@@ -45,7 +45,7 @@ fn few(kind: Kind, growth: Growth) -> (Problem, Options) {
 /// Trains within exactly the plan, and checks that all of it was used and comes back.
 fn within(ready: &Ready, options: &Options, plan: &Plan) -> Forest {
     let (ledger, folder) = (Ledger::new(plan.total()), tempfile::tempdir().unwrap());
-    let blocks = Filed::new(&ready.rows, plan.resident_blocks, folder.path());
+    let blocks = Filed::new(&ready.rows, plan.kept, folder.path());
     let resident = ledger
         .holder(boost::ROWS)
         .try_grant(plan.bytes(boost::ROWS))
@@ -67,6 +67,7 @@ fn within(ready: &Ready, options: &Options, plan: &Plan) -> Forest {
 
 #[test]
 fn threads_and_budget_do_not_change_a_bit() {
+    let mut seen: Vec<Plan> = Vec::new();
     for (kind, growth) in KINDS
         .into_iter()
         .zip([Growth::Depth, Growth::Leaf, Growth::Depth, Growth::Leaf])
@@ -75,32 +76,46 @@ fn threads_and_budget_do_not_change_a_bit() {
         let ready = ready(&problem);
         let roomy = boost::plan(&ready.shape, &options, 1, ROOMY).unwrap();
         let n = ready.shape.n_blocks();
-        assert_eq!((roomy.resident_blocks, roomy.resident_states), (n, n));
+        assert!(roomy.rows_fit() && roomy.kept.hot.min(roomy.kept.cold) == n);
         let model = within(&ready, &options, &roomy);
-        let mut seen = Vec::new();
-        for threads in [1, 2, 3] {
-            let least = match boost::plan(&ready.shape, &options, 1, 0) {
-                Err(tidegate_train::Error::BudgetTooSmall { least, .. }) => least,
-                found => panic!("{found:?}"),
-            };
-            // All of the steps, and the ends with more threads.
-            for step in (0..=16).step_by(if threads < 3 { 1 } else { 16 }) {
-                let budget = least + (roomy.total() - least) * step / 16;
+        let least = match boost::plan(&ready.shape, &options, 1, 0) {
+            Err(tidegate_train::Error::BudgetTooSmall { least, .. }) => least,
+            found => panic!("{found:?}"),
+        };
+        // Many steps, and the ends with more threads.
+        for (threads, every) in [(1, 1), (2, 1), (3, 64)] {
+            for step in (0..=64).step_by(every) {
+                let budget = least + (roomy.total() - least) * step / 64;
                 let plan = boost::plan(&ready.shape, &options, threads, budget).unwrap();
                 assert!(plan.total() <= budget);
-                seen.push((plan.resident_blocks, plan.resident_states, plan.histograms));
+                if seen.iter().any(|other| other.holders == plan.holders) {
+                    continue;
+                }
                 let found = within(&ready, &options, &plan);
                 assert!(found == model, "{kind:?}, {threads} threads, {plan:?}");
+                seen.push(plan);
             }
         }
-        let some = |what: &str, is: &dyn Fn(&(usize, usize, usize)) -> bool| {
-            assert!(seen.iter().any(is), "no plan had {what}: {seen:?}");
-        };
-        some("all in memory", &|plan| plan.0 == n && plan.1 == n);
-        some("nothing in memory", &|plan| plan.0 == 0 && plan.1 == 0);
-        some("some rows in memory", &|plan| (1..n).contains(&plan.0));
-        some("one histogram at a time", &|plan| plan.2 == 1);
     }
+    let some = |what: &str, is: &dyn Fn(&Plan, Kept, usize) -> bool| {
+        let found = seen.iter().any(|plan| is(plan, plan.kept, plan.shape.n_blocks()));
+        assert!(found, "no plan had {what}");
+    };
+    some("all in memory", &|_, kept, n| kept.labels == n && kept.cold == n);
+    some("nothing in memory", &|_, kept, _| kept.bins == 0 && kept.hot == 0);
+    some("some bins in memory", &|_, kept, n| (1..n).contains(&kept.bins));
+    some("bins without labels", &|_, kept, _| kept.labels < kept.bins);
+    some("hot state without cold", &|_, kept, _| kept.cold < kept.hot);
+    some("one histogram at a time", &|plan, ..| plan.histograms == 1);
+    some("children added up in several passes", &|plan, ..| {
+        plan.packed < plan.histograms.div_ceil(2)
+    });
+    some("threads that carry", &|plan, kept, n| {
+        plan.carriers > 0 && kept.labels.min(kept.cold) < n
+    });
+    some("no thread that carries", &|plan, kept, n| {
+        plan.carriers == 0 && kept.labels.min(kept.cold) < n
+    });
 }
 
 #[test]
@@ -199,7 +214,7 @@ fn a_budget_that_is_too_small_is_refused_with_the_least_that_would_do() {
     };
     assert_eq!(budget, 100_000);
     let plan = boost::plan(&ready.shape, &options, 4, least).unwrap();
-    assert_eq!((plan.total(), plan.threads, plan.resident_blocks), (least, 1, 0));
+    assert_eq!((plan.total(), plan.threads, plan.kept.bins), (least, 1, 0));
     assert!(boost::plan(&ready.shape, &options, 4, least - 1).is_err());
 }
 
@@ -256,20 +271,22 @@ proptest! {
 }
 
 #[test]
-fn what_saves_more_of_the_disk_stays_in_memory() {
+fn what_saves_most_of_the_disk_stays_in_memory() {
     let shape = Shape::new(800_000, 12);
-    for (objective, states_stay) in [(Objective::Logistic, true), (Objective::Softmax(8), false)] {
+    let n = shape.n_blocks();
+    for objective in [Objective::Logistic, Objective::Softmax(8)] {
         let options = Options::new(objective);
         let whole = boost::plan(&shape, &options, 2, ROOMY).unwrap();
         let streamed = whole.streamed(&options);
         assert_eq!((streamed.rows, streamed.state), (0, 0));
-        let plan = boost::plan(&shape, &options, 2, whole.total() - 2_000_000).unwrap();
-        let streamed = plan.streamed(&options);
-        assert_eq!(
-            (streamed.state == 0, streamed.rows == 0),
-            (states_stay, !states_stay),
-            "{plan:?}"
-        );
-        assert!(plan.total() + streamed.rows + streamed.state >= whole.total() - 2_000_000);
+        let plan = |less: u64| boost::plan(&shape, &options, 2, whole.total() - less).unwrap();
+        // Labels and margins of classes wait longest to be used again.
+        let kept = plan(4_000_000).kept;
+        assert!(kept.hot == n && kept.bins == n, "{kept:?}");
+        assert!(kept.labels.min(kept.cold) < n, "{kept:?}");
+        let half = plan(whole.total() / 2);
+        assert!(half.kept.hot == n && half.kept.bins > 0, "{:?}", half.kept);
+        let streamed = half.streamed(&options);
+        assert!(half.total() + streamed.rows + streamed.state >= whole.total() / 2);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Between {
     Half,
     /// Goes, and is made again.
     Again,
+    /// Goes, is made again, and waits in half precision if it is not yet its turn then.
+    AgainInHalf,
 }
 
 /// Where the values of a node are.
@@ -45,6 +47,7 @@ pub(super) fn between(graph: &Graph, purpose: &Purpose, asked: &[usize], halves:
         let cheap = !learning.recompute.is_empty() && !asked && is_cheap(&graph.nodes[node].kind);
         match asked {
             _ if node == last => Between::Stays,
+            true if again && halves.contains(&node) => Between::AgainInHalf,
             _ if again || cheap => Between::Again,
             true if halves.contains(&node) => Between::Half,
             _ => Between::Stays,
@@ -106,13 +109,15 @@ impl Lowering<'_> {
     pub(super) fn put_away(&mut self, node: usize) {
         match self.between[node] {
             Between::Stays => {}
-            Between::Again => self.stored[node] = Stored::Gone,
-            Between::Half => {
-                let made = self.shrink(node, self.made[node]);
-                let kept = self.kept[node].map(|kept| self.shrink(node, kept));
-                self.stored[node] = Stored::Half { made, kept };
-            }
+            Between::Again | Between::AgainInHalf => self.stored[node] = Stored::Gone,
+            Between::Half => self.halve(node),
         }
+    }
+
+    fn halve(&mut self, node: usize) {
+        let made = self.shrink(node, self.made[node]);
+        let kept = self.kept[node].map(|kept| self.shrink(node, kept));
+        self.stored[node] = Stored::Half { made, kept };
     }
 
     fn precision(&self) -> Precision {
@@ -174,6 +179,15 @@ impl Lowering<'_> {
                 self.stored[source] = Stored::There;
                 self.again.push(source);
                 self.forward(source);
+                self.held.push((source, self.made[source]));
+                for i in 0..self.graph.nodes[source].inputs.len() {
+                    let input = self.sources[self.graph.nodes[source].inputs[i]];
+                    let waits = self.between[input] == Between::AgainInHalf;
+                    // Where it was written over, nobody asks for it any more.
+                    if waits && self.stored[input] == Stored::There && self.made[input] != self.made[source] {
+                        self.halve(input);
+                    }
+                }
             }
         }
         if source != node {

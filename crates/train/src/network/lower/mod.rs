@@ -86,8 +86,8 @@ pub(crate) struct Lowered {
     pub asked: Vec<usize>,
     pub again: Vec<usize>,
     pub halved: usize,
-    /// What each node makes on the way forward.
-    pub made: Vec<Buffer>,
+    /// Where the values of nodes are on the way forward, and where those that are made again are then.
+    pub held: Vec<(usize, Buffer)>,
     /// The node whose operation is the first to use a buffer, for buffers that do not live as long as the program.
     pub owners: BTreeMap<usize, usize>,
 }
@@ -131,8 +131,9 @@ struct Lowering<'a> {
     sources: Vec<usize>,
     /// Nodes whose values the way back has asked for.
     asked: Vec<bool>,
-    /// Nodes that are made again, and the values of a sample that wait in half precision.
+    /// Nodes that are made again, where values have been, and the values of a sample that wait in half precision.
     again: Vec<usize>,
+    held: Vec<(usize, Buffer)>,
     halved: usize,
     uses: Vec<usize>,
     slopes: Vec<Option<Slope>>,
@@ -176,6 +177,7 @@ fn lower_with(graph: &Graph, purpose: &Purpose, between: Vec<Between>) -> Lowere
         sources: Vec::new(),
         asked: vec![false; n_nodes],
         again: Vec::new(),
+        held: Vec::new(),
         halved: 0,
         uses,
         slopes: vec![None; n_nodes],
@@ -286,7 +288,7 @@ impl Lowering<'_> {
             self.put_away_after(node);
         }
         let n_forward = self.ops.len();
-        let made = self.made.clone();
+        self.held = self.made.iter().copied().enumerate().collect();
         let outputs = graph.nodes[last].shape.len();
         let n_targets = match &self.purpose.learning {
             Some(learning) => learning.loss.n_targets(outputs),
@@ -335,7 +337,7 @@ impl Lowering<'_> {
             asked: (0..self.asked.len()).filter(|&node| self.asked[node]).collect(),
             again: self.again,
             halved: self.halved,
-            made,
+            held: self.held,
             specs: self.specs,
             ops: self.ops,
             n_forward,
