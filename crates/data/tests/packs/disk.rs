@@ -102,7 +102,13 @@ fn a_pack_in_memory_has_to_fit_the_budget() {
     let create = |budget: u64| BinsWriter::create(&pack, 35, &Ledger::new(budget).holder("pack"));
     let problem = create(40 << 20).err().unwrap();
     assert!(
-        matches!(problem, PackProblem::InMemory { needed: 42_000_000, .. }),
+        matches!(
+            problem,
+            PackProblem::InMemory {
+                needed: 42_000_000,
+                ..
+            }
+        ),
         "{problem}"
     );
     assert!(problem.to_string().contains("by --home"), "{problem}");

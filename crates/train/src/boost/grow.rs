@@ -47,13 +47,31 @@ pub(super) fn max_nodes(options: &Options) -> usize {
     }
 }
 
-/// The most nodes whose histograms are of use at the same time.
-pub(super) fn max_histograms(options: &Options) -> usize {
+/// The most nodes whose histograms are added up in one pass, the others being what is left of their parents.
+pub(super) fn max_packed(options: &Options) -> usize {
     let n_leaves = options.max_leaves();
     match options.growth {
-        Growth::Depth => n_leaves.min(1 << (options.depth.clamp(1, 16) - 1)),
+        Growth::Depth => n_leaves.min(of_level(options, 1)).div_ceil(2),
+        Growth::Leaf => n_leaves,
+    }
+}
+
+/// The most nodes whose histograms are of use at the same time, where those of so many are added up in one pass. Of the last
+/// level that is split, none is of use once its splits are known.
+pub(super) fn max_histograms(options: &Options, packed: usize) -> usize {
+    let n_leaves = options.max_leaves();
+    match options.growth {
+        Growth::Depth => {
+            let before_last = n_leaves.min(of_level(options, 2));
+            n_leaves.min(of_level(options, 1)).min(before_last + packed)
+        }
         Growth::Leaf => 2 * n_leaves - 1,
     }
+}
+
+/// The nodes of the level that lies so many above the leaves.
+fn of_level(options: &Options, above: usize) -> usize {
+    1 << options.depth.clamp(1, 16).saturating_sub(above)
 }
 
 impl Growing {
@@ -188,6 +206,12 @@ impl Growing {
             }
         }
         found
+    }
+
+    /// Whether the children that were made last are leaves or become parents of leaves: then their histograms are of no use
+    /// once their splits are known.
+    pub(super) fn is_last_level(&self) -> bool {
+        self.growth == Growth::Depth && self.level + 1 == self.max_depth
     }
 
     /// The tree as it has grown, and what its leaves add to the rows.

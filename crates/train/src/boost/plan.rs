@@ -4,7 +4,7 @@ use tidegate_data::direct::PAGE_BYTES;
 use tidegate_data::pack::WRITE_BEHIND_BYTES;
 use tidegate_data::target::Task;
 
-use super::grow::{max_histograms, max_nodes};
+use super::grow::{max_histograms, max_nodes, max_packed};
 use super::histogram::{Histograms, Packed};
 use super::objective::Objective;
 use super::options::{Growth, Options};
@@ -173,11 +173,10 @@ impl Plan {
 /// those that make a tree soonest with as much in memory as then fits. Refuses a budget that is too small even for one thread
 /// that streams everything and looks at one node at a time.
 pub fn plan(shape: &Shape, options: &Options, threads: usize, budget: u64) -> Result<Plan> {
-    let full = max_histograms(options);
-    let halves = |most: usize| std::iter::successors(Some(most), |n| (*n > 1).then_some(n / 2));
-    // A node of two is the smaller one, which is added up; the other is what is left of their parent.
-    let kept = halves(full.div_ceil(2)).map(|packed| (full, packed));
-    let choices: Vec<(usize, usize)> = kept.chain(halves(full).skip(1).map(|n| (n, n))).collect();
+    let packed = max_packed(options);
+    let halves = || std::iter::successors(Some(packed), |n| (*n > 1).then_some(n / 2));
+    let kept = halves().map(|packed| (max_histograms(options, packed), packed));
+    let choices: Vec<(usize, usize)> = kept.chain(halves().map(|n| (n, n))).collect();
     let draft = Plan {
         shape: *shape,
         threads: 1,
@@ -309,14 +308,18 @@ impl Plan {
     /// Passes over the rows that a tree takes before its last one.
     fn passes(&self, options: &Options) -> f64 {
         let n_leaves = options.max_leaves();
-        let by_difference = self.histograms >= max_histograms(options);
-        let of_level = |level: u32| match by_difference {
+        let of_level = |level: u32| match self.by_difference(options) {
             true => (1usize << (level - 1)).min(n_leaves).div_ceil(self.packed),
             false => (1usize << level)
                 .min(n_leaves)
                 .div_ceil(self.packed.min(self.histograms)),
         };
         (1..self.levels(options)).map(of_level).sum::<usize>() as f64
+    }
+
+    /// Whether histograms are kept so that only one child of every split is added up.
+    pub(super) fn by_difference(&self, options: &Options) -> bool {
+        self.histograms >= max_histograms(options, self.packed)
     }
 
     /// Levels of splits: where the best leaf is split first, somewhat more than a full tree has.
@@ -331,14 +334,19 @@ impl Plan {
     /// About how long a tree takes: only the differences between plans count.
     fn nanoseconds(&self, options: &Options) -> f64 {
         let n_rows = self.shape.n_rows as f64;
-        let share = match self.histograms >= max_histograms(options) {
+        let share = match self.by_difference(options) {
             true => 0.5,
             false => 1.0,
         };
         let added =
             n_rows * self.shape.n_features as f64 * (1.0 + share * f64::from(self.levels(options) - 1));
         let work = (ADDING * added + VISITING * n_rows * self.passes(options)) / self.threads as f64;
-        let disk = self.disk_bytes(options, self.kept);
+        let readers = if self.carriers > 0 {
+            self.carriers
+        } else {
+            self.threads
+        };
+        let disk = READING * self.disk_bytes(options, self.kept) / readers as f64;
         match self.carriers {
             0 => work + disk,
             // Both go on at the same time, but not quite.
@@ -362,7 +370,10 @@ impl Plan {
         let state_slot = if_streamed(kept.hot, Hot::bytes(block_rows, n_nodes))
             + if_streamed(kept.cold, Cold::bytes(block_rows, n_outputs));
         // What is read or written goes through whole pages.
-        let piece = if_streamed(kept.hot.min(kept.cold), piece_bytes(block_rows, n_nodes));
+        let piece = if_streamed(
+            kept.hot.min(kept.cold),
+            piece_bytes(block_rows, n_outputs, n_nodes),
+        );
         let pages = |bytes: u64| {
             if bytes > 0 {
                 bytes + 2 * PAGE_BYTES as u64
@@ -398,11 +409,12 @@ type SetKept = fn(&mut Kept, usize);
 
 /// Threads that read and write beside those that work, the most that any disk gains from first.
 const CARRIERS: [usize; 3] = [4, 2, 0];
-/// Nanoseconds to add a bin of a row to a histogram, and to come to a row in a pass. A byte from disk takes one.
-const ADDING: f64 = 1.5;
+/// Nanoseconds to add a bin of a row to a histogram, to come to a row in a pass, and to read a byte from disk by one thread.
+const ADDING: f64 = 3.0;
 const VISITING: f64 = 2.0;
+const READING: f64 = 4.0;
 /// A byte that is written takes as long as so many that are read.
-const WRITING: f64 = 2.0;
+const WRITING: f64 = 4.0;
 /// A block's first row, rows and losses.
 const BLOCK_BYTES: u64 = 64;
 /// A node of a tree in its flat arrays, in those of the copy that is kept at the end, and as it is walked. Every second

@@ -82,9 +82,13 @@ fn n_norms(n_outputs: usize) -> usize {
     usize::from(n_outputs > 1)
 }
 
+/// The margins of so many classes are read or written at once: that of a tree, and that of the next.
+const CLASSES: usize = 2;
+
 /// The largest part of a state that is read or written at once.
-pub(super) fn piece_bytes(n_rows: usize, n_nodes: usize) -> u64 {
-    (n_rows * size_of::<f32>()).max(n_nodes * size_of::<[u32; 2]>()) as u64
+pub(super) fn piece_bytes(n_rows: usize, n_outputs: usize, n_nodes: usize) -> u64 {
+    let margins = n_rows * n_outputs.min(CLASSES) * size_of::<f32>();
+    margins.max(n_nodes * size_of::<[u32; 2]>()) as u64
 }
 
 /// The parts of a state that a pass reads or writes.
@@ -234,8 +238,15 @@ impl States {
         let start = block as u64 * ((n as u64 + 2) * values + order + ranges);
         let place = |i: usize| start + i as u64 * values;
         if block >= self.cold.len() {
-            for class in pieces.margins.clone() {
-                let margins = &mut buffer.cold.margins[class * n_rows..(class + 1) * n_rows];
+            // Those of a block that fills its pages stand one behind the other.
+            let at_once = if values == (n_rows * size_of::<f32>()) as u64 {
+                CLASSES
+            } else {
+                1
+            };
+            for class in pieces.margins.clone().step_by(at_once) {
+                let end = (class + at_once).min(pieces.margins.end);
+                let margins = &mut buffer.cold.margins[class * n_rows..end * n_rows];
                 piece(scratch, place(class), bytes_mut(margins))?;
             }
             if pieces.norms && n_norms(n) > 0 {
@@ -376,8 +387,8 @@ mod tests {
     use super::*;
 
     /// Every piece of every block comes back as it was written, whatever else is written around it.
-    fn check_pieces(scratch: Scratch, (n_hot, n_cold): (usize, usize)) {
-        let (n_outputs, n_nodes, rows) = (3, 700, [1_500, 1_500, 77]);
+    fn check_pieces(scratch: Scratch, rows: [usize; 3], (n_hot, n_cold): (usize, usize)) {
+        let (n_outputs, n_nodes) = (3, 700);
         let folder = tempfile::tempdir().unwrap();
         let mut states = States::new(&rows, (n_hot, n_cold), n_outputs, n_nodes, folder.path()).unwrap();
         states.scratch = Some(scratch);
@@ -437,11 +448,14 @@ mod tests {
     #[test]
     fn pieces_come_back_past_the_page_cache_and_through_it() {
         let folder = tempfile::tempdir().unwrap();
-        for kept in [(0, 0), (1, 0), (2, 1), (3, 0)] {
-            check_pieces(Scratch::new(folder.path()).unwrap(), kept);
-            let through = Through::Cache(tempfile::tempfile().unwrap());
-            let path = folder.path().into();
-            check_pieces(Scratch { through, path }, kept);
+        // With blocks that fill their pages and with others.
+        for rows in [[1_500, 1_500, 77], [2_048, 2_048, 77]] {
+            for kept in [(0, 0), (1, 0), (2, 1), (3, 0)] {
+                check_pieces(Scratch::new(folder.path()).unwrap(), rows, kept);
+                let through = Through::Cache(tempfile::tempfile().unwrap());
+                let path = folder.path().into();
+                check_pieces(Scratch { through, path }, rows, kept);
+            }
         }
         let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 0, "nothing is left");

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::forest::Tree;
-use super::grow::{Growing, max_histograms};
+use super::grow::Growing;
 use super::hash::{Purpose, RowSample, key, sample_columns};
 use super::histogram::{Histograms, Layout, Rows, Sum};
 use super::objective::{Losses, Quantiser, begin_round, slopes_of_class};
@@ -132,7 +132,7 @@ impl<'a> Grove<'a> {
             if splits.is_empty() {
                 break;
             }
-            if self.plan.histograms >= max_histograms(self.options) {
+            if self.plan.by_difference(self.options) {
                 self.expand_by_difference(sprout, &splits, &mut growing, &mut slots, histograms, crew)?;
             } else {
                 self.expand_in_groups(sprout, &splits, &mut growing, histograms, crew)?;
@@ -152,29 +152,34 @@ impl<'a> Grove<'a> {
         crew: &mut Crew,
     ) -> Result<(), Halt> {
         slots.of.resize(growing.nodes.len(), None);
-        let mut pairs = Vec::new();
-        for split in splits {
-            let weight = |node: usize| growing.nodes[node].sum.h;
-            let (light, heavy) = match weight(split.left) <= weight(split.right) {
-                true => (split.left, split.right),
-                false => (split.right, split.left),
-            };
-            slots.of[heavy] = slots.of[split.node].take();
-            slots.of[light] = slots.free.pop();
-            let slot = |node: usize| slots.of[node].expect("there are slots for all that can be of use");
-            pairs.push(((light, slot(light)), (heavy, slot(heavy))));
-        }
         let mut pending = splits;
-        for pairs in pairs.chunks(self.plan.packed) {
+        for splits in splits.chunks(self.plan.packed) {
+            let mut pairs = Vec::with_capacity(splits.len());
+            for split in splits {
+                let weight = |node: usize| growing.nodes[node].sum.h;
+                let (light, heavy) = match weight(split.left) <= weight(split.right) {
+                    true => (split.left, split.right),
+                    false => (split.right, split.left),
+                };
+                slots.of[heavy] = slots.of[split.node].take();
+                slots.of[light] = slots.free.pop();
+                let slot = |node: usize| slots.of[node].expect("there are slots for all that can be of use");
+                pairs.push(((light, slot(light)), (heavy, slot(heavy))));
+            }
             let light: Vec<(usize, usize)> = pairs.iter().map(|(light, _)| *light).collect();
             self.fill(sprout, std::mem::take(&mut pending), &light, histograms, crew)?;
+            for ((_, light), (_, heavy)) in &pairs {
+                histograms.subtract(*heavy, *light);
+            }
+            let children: Vec<(usize, usize)> =
+                pairs.iter().flat_map(|(light, heavy)| [*light, *heavy]).collect();
+            self.find_splits(sprout, &children, growing, histograms);
+            if growing.is_last_level() {
+                slots
+                    .free
+                    .extend(children.iter().filter_map(|(node, _)| slots.of[*node].take()));
+            }
         }
-        for ((_, light), (_, heavy)) in &pairs {
-            histograms.subtract(*heavy, *light);
-        }
-        let children: Vec<(usize, usize)> =
-            pairs.iter().flat_map(|(light, heavy)| [*light, *heavy]).collect();
-        self.find_splits(sprout, &children, growing, histograms);
         Ok(())
     }
 

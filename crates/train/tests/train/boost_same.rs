@@ -106,8 +106,8 @@ fn threads_and_budget_do_not_change_a_bit() {
     some("some bins in memory", &|_, kept, n| (1..n).contains(&kept.bins));
     some("bins without labels", &|_, kept, _| kept.labels < kept.bins);
     some("hot state without cold", &|_, kept, _| kept.cold < kept.hot);
-    some("one histogram at a time", &|plan, ..| plan.histograms == 1);
-    some("children added up in several passes", &|plan, ..| {
+    some("one histogram at a time", &|plan, _, _| plan.histograms == 1);
+    some("children added up in several passes", &|plan, _, _| {
         plan.packed < plan.histograms.div_ceil(2)
     });
     some("threads that carry", &|plan, kept, n| {

@@ -173,26 +173,37 @@ impl Lowering<'_> {
                 self.stored[source] = Stored::There;
             }
             Stored::Gone => {
-                for i in 0..self.graph.nodes[source].inputs.len() {
+                let inputs = self.graph.nodes[source].inputs.iter();
+                let inputs: Vec<usize> = inputs.map(|&input| self.sources[input]).collect();
+                let before: Vec<Stored> = inputs.iter().map(|&input| self.stored[input]).collect();
+                for i in 0..inputs.len() {
                     self.bring_back(self.graph.nodes[source].inputs[i]);
                 }
                 self.stored[source] = Stored::There;
                 self.again.push(source);
                 self.forward(source);
                 self.held.push((source, self.made[source]));
-                for i in 0..self.graph.nodes[source].inputs.len() {
-                    let input = self.sources[self.graph.nodes[source].inputs[i]];
-                    let waits = self.between[input] == Between::AgainInHalf;
-                    // Where it was written over, nobody asks for it any more.
-                    if waits && self.stored[input] == Stored::There && self.made[input] != self.made[source] {
-                        self.halve(input);
-                    }
+                for (input, before) in inputs.into_iter().zip(before) {
+                    self.wait_on(input, before, self.made[source]);
                 }
             }
         }
         if source != node {
             self.made[node] = self.made[source];
             self.pooled[node] = self.pooled[source];
+        }
+    }
+
+    /// Has a value wait as it did `before` it was brought back to make another: it is not yet its turn.
+    fn wait_on(&mut self, node: usize, before: Stored, made_of_it: Buffer) {
+        // Where it was written over, nobody asks for it any more.
+        if self.stored[node] != Stored::There || self.made[node] == made_of_it {
+            return;
+        }
+        match before {
+            Stored::Half { .. } => self.stored[node] = before,
+            Stored::Gone if self.between[node] == Between::AgainInHalf => self.halve(node),
+            _ => {}
         }
     }
 
