@@ -179,13 +179,14 @@ impl Lowering<'_> {
                 for i in 0..inputs.len() {
                     self.bring_back(self.graph.nodes[source].inputs[i]);
                 }
+                // What they are in full precision is used now, and may be written over.
+                for (input, before) in inputs.into_iter().zip(before) {
+                    self.wait_on(input, before);
+                }
                 self.stored[source] = Stored::There;
                 self.again.push(source);
                 self.forward(source);
                 self.held.push((source, self.made[source]));
-                for (input, before) in inputs.into_iter().zip(before) {
-                    self.wait_on(input, before, self.made[source]);
-                }
             }
         }
         if source != node {
@@ -195,11 +196,7 @@ impl Lowering<'_> {
     }
 
     /// Has a value wait as it did `before` it was brought back to make another: it is not yet its turn.
-    fn wait_on(&mut self, node: usize, before: Stored, made_of_it: Buffer) {
-        // Where it was written over, nobody asks for it any more.
-        if self.stored[node] != Stored::There || self.made[node] == made_of_it {
-            return;
-        }
+    fn wait_on(&mut self, node: usize, before: Stored) {
         match before {
             Stored::Half { .. } => self.stored[node] = before,
             Stored::Gone if self.between[node] == Between::AgainInHalf => self.halve(node),

@@ -234,16 +234,18 @@ impl Lowering<'_> {
                 ..
             }
         );
-        // Made again, it is told what it was given: the way back asks for that next.
-        if !norms || self.told[node].is_some() {
+        let source = *this.inputs.first().filter(|_| norms)?;
+        let source = self.sources[source];
+        if source == 0 || !self.is_last_use(node, source) {
             return None;
         }
-        let source = self.sources[this.inputs[0]];
-        let goes = self.between[source] != Between::Stays && self.stored[source] == Stored::There;
-        if source == 0 || !goes || !self.is_last_use(node, source) {
-            return None;
+        // Made again, it is told what it was given: the way back asks for that next, unless it waits in half precision.
+        let made_again = self.told[node].is_some();
+        match self.stored[source] {
+            Stored::Half { .. } if made_again => {}
+            Stored::There if !made_again && self.between[source] != Between::Stays => self.put_away(source),
+            _ => return None,
         }
-        self.put_away(source);
         Some(self.made[source])
     }
 
