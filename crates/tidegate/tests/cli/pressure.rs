@@ -177,12 +177,10 @@ fn a_limit_that_is_lowered_takes_the_samples_from_memory_and_then_ends_it_in_goo
     let mut limit = around.held() + 8 * MB;
     while child.try_wait().unwrap().is_none() {
         around.limit(limit);
-        // Where much was let go, it takes long to come near again.
-        limit = limit.saturating_sub(if limit > around.held() + 16 * MB {
-            4 * MB
-        } else {
-            MB
-        });
+        // Where much was let go, it takes long to come near again; what is in use is never taken.
+        let held = around.held();
+        let step = if limit > held + 16 * MB { 4 * MB } else { MB };
+        limit = limit.saturating_sub(step).max(held + 2 * MB);
         std::thread::sleep(Duration::from_millis(100));
     }
     let why = check_stopped(&place, child, &expected);
