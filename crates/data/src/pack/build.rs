@@ -259,7 +259,7 @@ struct Disk {
 
 impl Disk {
     fn of(folder: &Path) -> io::Result<Disk> {
-        const RAMFS_MAGIC: i64 = 0x8584_58f6;
+        const RAMFS_MAGIC: u32 = 0x8584_58f6;
         let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
         let mut disk = MaybeUninit::<libc::statfs>::zeroed();
         // SAFETY: `path` ends with a zero, and `disk` has room for the answer.
@@ -268,11 +268,11 @@ impl Disk {
         }
         // SAFETY: all fields are numbers, for which zeros would do, and the call has written them.
         let disk = unsafe { disk.assume_init() };
-        #[allow(clippy::unnecessary_cast, reason = "its type differs between machines")]
-        let kind = disk.f_type as i64;
+        // The magic numbers have 32 bits, whatever the type is on this machine.
+        let kind = disk.f_type as u32;
         Ok(Disk {
             free: disk.f_bavail.saturating_mul(disk.f_frsize as u64),
-            is_memory: kind == libc::TMPFS_MAGIC as i64 || kind == RAMFS_MAGIC,
+            is_memory: kind == libc::TMPFS_MAGIC as u32 || kind == RAMFS_MAGIC,
         })
     }
 }

@@ -184,7 +184,7 @@ enum Task {
 }
 
 impl Tasks {
-    fn to_visit(&mut self, in_order: bool) -> Task {
+    fn next_visit(&mut self, in_order: bool) -> Task {
         if !in_order && let Some((block, slot)) = self.ready.pop_front() {
             return Task::Visit(block, Some(slot));
         }
@@ -208,7 +208,7 @@ impl Tasks {
         self.unread.start - self.n_reading - self.ready.len()
     }
 
-    fn to_carry(&mut self) -> Task {
+    fn next_carry(&mut self) -> Task {
         if let Some((block, slot)) = self.unwritten.pop() {
             return Task::Write(block, slot);
         }
@@ -231,9 +231,9 @@ impl Desk<'_> {
         let _guard = Guard(self);
         let mut tasks = self.lock();
         loop {
-            let mut task = self.next(&mut tasks, |tasks| tasks.to_visit(self.route.in_order));
+            let mut task = self.next(&mut tasks, |tasks| tasks.next_visit(self.route.in_order));
             if alone && !matches!(task, Task::Visit(..)) {
-                task = self.next(&mut tasks, Tasks::to_carry);
+                task = self.next(&mut tasks, Tasks::next_carry);
             }
             match task {
                 Task::Visit(block, slot) => {
@@ -255,7 +255,7 @@ impl Desk<'_> {
         let _guard = Guard(self);
         let mut tasks = self.lock();
         loop {
-            match self.next(&mut tasks, Tasks::to_carry) {
+            match self.next(&mut tasks, Tasks::next_carry) {
                 Task::Wait => tasks = self.for_carriers.wait(tasks).expect("no thread panics with it"),
                 Task::Over => break,
                 task => tasks = self.carried(tasks, task),
