@@ -24,6 +24,7 @@ mod choose;
 pub mod chunk;
 pub mod csv;
 pub mod direct;
+pub mod disk;
 pub mod encode;
 mod encoding;
 mod error;

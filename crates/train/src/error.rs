@@ -20,6 +20,12 @@ pub enum Error {
     },
     #[error("the binned rows take {}, and the budget has room for {} of them", format_bytes(*needed), format_bytes(*planned))]
     RowsDoNotFit { needed: u64, planned: u64 },
+    #[error(
+        "{} is in memory (a tmpfs), where the {} of state that do not fit would count against the budget",
+        path.display(),
+        format_bytes(*needed)
+    )]
+    ScratchInMemory { path: PathBuf, needed: u64 },
     #[error("not enough memory for {what}")]
     Memory {
         what: &'static str,
@@ -106,6 +112,9 @@ impl Error {
                 "leave out --no-pack to keep them on disk, or give {} more --memory",
                 megabytes(needed - planned)
             )),
+            Error::ScratchInMemory { .. } => {
+                Some("choose a folder on a disk with --home, or give more --memory".into())
+            }
             Error::Memory { .. } => Some("give more --memory".into()),
             Error::NoRows { .. } => {
                 Some("check --target, and run without --bad-rows skip to see the first bad row".into())

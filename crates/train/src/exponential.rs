@@ -83,7 +83,13 @@ mod tests {
             let l = f64::from(ln_1p_unit(x as f32));
             assert!((l - f64::from(x as f32).ln_1p()).abs() < 2e-7, "ln(1 + {x}): {l}");
         }
+        for i in 0..200_000 {
+            let x = 1.0 + i as f32 * 0.37;
+            let l = f64::from(ln_from_one(x));
+            assert!((l - f64::from(x).ln()).abs() < 2e-6, "ln {x}: {l}");
+        }
         assert_eq!(exp_negative(0.0), 1.0);
+        assert_eq!(ln_from_one(1.0), 0.0);
         assert!(exp_negative(f32::NEG_INFINITY) > 0.0);
     }
 }

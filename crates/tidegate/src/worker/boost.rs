@@ -1,11 +1,13 @@
 //! Boosted trees in the worker: plan, bin the table, grow, judge, keep.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tidegate_data::disk::Disk;
 use tidegate_data::pack::{BinsPack, BinsWriter, WRITE_BEHIND_BYTES};
 use tidegate_data::target::Task as TargetTask;
 use tidegate_data::{BUFFERS, PassOptions, Position, Table};
-use tidegate_memory::give_freed_memory_back;
+use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
 use tidegate_train::boost::{
     self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Permutation, Plan, Rows, Settings, Shape,
     Trained, Training,
@@ -74,13 +76,15 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     for text in counts.warnings() {
         relay.tell(Told::Warning { text, error: None });
     }
+    let scratch = places.checkpoint.parent().unwrap_or(&places.checkpoint);
+    let _in_memory = scratch_grant(scratch, plan.streamed(&options).state, &ledger)?;
     let training = Training {
         blocks: &rows,
         features: &features,
         options: &options,
         plan: &plan,
         ledger: &ledger,
-        scratch: places.checkpoint.parent().unwrap_or(&places.checkpoint),
+        scratch,
         stop: speaker.stop,
     };
     let n_rows = plan.shape.n_rows as u64;
@@ -391,7 +395,7 @@ fn time(
     }))
 }
 
-/// Says what is read from disk in every pass because it does not fit.
+/// Says what streams from disk because it does not fit.
 fn streams(plan: &Plan, options: &Options) -> Option<Change> {
     let boost::Streamed {
         rows,
@@ -410,11 +414,25 @@ fn streams(plan: &Plan, options: &Options) -> Option<Change> {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| Change {
         knob: "rows".into(),
-        to: format!("{} read from disk in every pass", parts.join(" and ")),
+        to: format!("{} stream from disk", parts.join(" and ")),
         saves: rows + state,
         slowdown: None,
         alters: None,
     })
+}
+
+/// Room for the state that is written to a folder without a disk: the kernel charges it to whoever writes it.
+fn scratch_grant(folder: &Path, state: u64, ledger: &Ledger) -> Result<Option<Grant>> {
+    let is_memory = Disk::of(folder).is_ok_and(|disk| disk.is_memory);
+    if state == 0 || !is_memory {
+        return Ok(None);
+    }
+    let grant = ledger.holder("scratch").try_grant(state);
+    let refused = |_| TrainError::ScratchInMemory {
+        path: folder.into(),
+        needed: state,
+    };
+    Ok(Some(grant.map_err(refused)?))
 }
 
 /// The least budget, with what the program itself takes.

@@ -100,9 +100,7 @@ fn trees_whose_rows_do_not_fit_say_what_streams() {
         &place,
         "plan data.csv --target y --model boost --memory 12MB --threads 2",
     );
-    let changed = told
-        .lines()
-        .find(|line| line.contains("read from disk in every pass"));
+    let changed = told.lines().find(|line| line.contains("stream from disk"));
     let changed = changed.unwrap_or_else(|| panic!("{told}"));
     assert!(
         changed.contains("of the rows") && changed.contains("saves") && changed.contains("time unavailable"),

@@ -220,12 +220,15 @@ fn values_that_wait_in_half_precision_are_nearly_the_same() {
             program(layers, &input, outputs, threads, learning)
         };
         let expected = train(&mut of(Precision::F32, &[], 2).build(3).unwrap(), outputs, tokens);
-        for (precision, off) in [(Precision::Bf16, 0.1), (Precision::F16, 0.02)] {
-            for recompute in [&[][..], &[2, 3, 5, 7]] {
+        for (precision, off) in [(Precision::Bf16, [0.02, 0.15]), (Precision::F16, [0.01, 0.02])] {
+            let (all, odd): (Vec<usize>, Vec<usize>) = ((1..40).collect(), (1..40).step_by(2).collect());
+            for recompute in [&[][..], &[2, 3, 5, 7], &all, &odd] {
                 let mut machine = of(precision, recompute, 2).build(3).unwrap();
                 machine.poison();
                 let found = train(&mut machine, outputs, tokens);
-                for (found, expected) in found.0.iter().zip(&expected.0) {
+                for (step, (found, expected)) in found.0.iter().zip(&expected.0).enumerate() {
+                    // The first steps differ by their own rounding, later ones by what it has led to.
+                    let off = off[usize::from(step >= 3)];
                     assert!(
                         (found - expected).abs() <= off * expected.abs(),
                         "{precision:?}, {recompute:?}: {found} instead of {expected} in {layers}"

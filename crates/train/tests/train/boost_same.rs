@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tidegate_memory::Ledger;
 use tidegate_train::boost::{
-    self, FeatureBins, Forest, Growth, Kept, Objective, Options, Outcome, Plan, Resident, Shape,
+    self, FeatureBins, Forest, Growth, Kept, Objective, Options, Outcome, Plan, Resident, Shape, Trained,
 };
 
 use crate::boost_data::{Filed, Kind, Problem, ROOMY, binned, done, problem, run};
@@ -43,7 +43,7 @@ fn few(kind: Kind, growth: Growth) -> (Problem, Options) {
 }
 
 /// Trains within exactly the plan, and checks that all of it was used and comes back.
-fn within(ready: &Ready, options: &Options, plan: &Plan) -> Forest {
+fn within(ready: &Ready, options: &Options, plan: &Plan) -> Trained {
     let (ledger, folder) = (Ledger::new(plan.total()), tempfile::tempdir().unwrap());
     let blocks = Filed::new(&ready.rows, plan.kept, folder.path());
     let resident = ledger
@@ -62,7 +62,7 @@ fn within(ready: &Ready, options: &Options, plan: &Plan) -> Forest {
     assert_eq!(ledger.peak(), plan.total(), "the plan is what is granted");
     drop(resident);
     assert_eq!(ledger.used(), 0, "every grant comes back");
-    trained.forest
+    trained
 }
 
 #[test]
