@@ -399,7 +399,11 @@ impl Plan {
             (STATE.into(), state),
             (HISTOGRAMS.into(), histograms),
             (TREES.into(), trees_bytes(options)),
-            (EVALUATION.into(), evaluation_bytes(options.objective)),
+            // It takes the place of the histograms, which are gone by then.
+            (
+                EVALUATION.into(),
+                evaluation_bytes(options.objective).saturating_sub(histograms),
+            ),
         ];
         self
     }

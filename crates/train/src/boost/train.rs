@@ -258,6 +258,11 @@ impl Rounds {
                 crew,
             )?;
         }
+        // The plan has the evaluation in their place.
+        drop(histograms);
+        crew.tools
+            .iter_mut()
+            .for_each(|tools| tools.packed = Packed::new(0, 0));
         let quality = evaluate(&grove.site, crew, objective, &facts)?;
         let (training_loss, held_out_loss) = match best {
             0 => (f64::NAN, None),
