@@ -1,6 +1,6 @@
 //! What a training will hold, computed before it holds it.
 
-use tidegate_data::direct::PAGE_BYTES;
+use tidegate_data::direct::buffer_bytes;
 use tidegate_data::pack::WRITE_BEHIND_BYTES;
 use tidegate_data::target::Task;
 
@@ -374,13 +374,7 @@ impl Plan {
             kept.hot.min(kept.cold),
             piece_bytes(block_rows, n_outputs, n_nodes),
         );
-        let pages = |bytes: u64| {
-            if bytes > 0 {
-                bytes + 2 * PAGE_BYTES as u64
-            } else {
-                0
-            }
-        };
+        let pages = |bytes: u64| if bytes > 0 { buffer_bytes(bytes) } else { 0 };
         let n_carriers = if self.carriers > 0 { self.carriers } else { threads };
         let buffers = self.n_slots() as u64 * (row_slot + state_slot)
             + (threads * block_rows * size_of::<u16>()) as u64;
