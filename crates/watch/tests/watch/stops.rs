@@ -4,6 +4,7 @@
 //! run again to do nothing but `supervisor_process`.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -60,7 +61,18 @@ fn handlers() -> [usize; 3] {
 }
 
 fn start(dir: &Path, script: &str, grace: Duration) -> Child {
-    let supervisor = Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    // Tests that run in the background, or under nohup, hand down that these signals are ignored.
+    // SAFETY: signal(2) may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+    let supervisor = command
         .args(["--exact", "stops::supervisor_process", "--nocapture"])
         .env(DIR, dir)
         .env(SCRIPT, script)
