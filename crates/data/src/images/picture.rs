@@ -14,7 +14,7 @@ use super::fault::PictureFault;
 use super::form::{Frame, Resize, is_quarter_turn, turn};
 use super::jpeg;
 use super::probe::{Format, HEAD_BYTES, Probe};
-use super::read::read_whole;
+use super::read::{Uncached, read_whole};
 use super::resize::{Canvas, Geometry, Resizer, Rows};
 use super::survey::open;
 use crate::guard::guarded;
@@ -289,7 +289,7 @@ impl<'a> Pictures<'a> {
             Format::Png => pixels_bytes(probe) + CHUNK_BYTES,
             _ => pixels_bytes(probe) + DECODER_BYTES,
         };
-        let reader = BufReader::with_capacity(BUFFER, file);
+        let reader = BufReader::with_capacity(BUFFER, Uncached::new(file));
         let broken = |error: ImageError| broken(probe.format, error);
         match probe.format {
             Format::Png => self.decode_png(reader, probe, limits, into),
@@ -365,7 +365,7 @@ impl<'a> Pictures<'a> {
     /// Decodes a PNG row by row where they come in order.
     fn decode_png(
         &mut self,
-        reader: BufReader<File>,
+        reader: BufReader<Uncached>,
         probe: &Probe,
         limits: u64,
         into: &mut [u8],

@@ -3,6 +3,7 @@
 mod attacks;
 mod bad_files;
 mod balance;
+mod cold;
 #[path = "../support/damage.rs"]
 mod damage;
 mod draw;
