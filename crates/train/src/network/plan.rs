@@ -220,10 +220,11 @@ pub fn plan(
             holders: compile(&least.setting, least.threads).in_shares(holders, ARENA),
         }
     })?;
-    let (changes, alternatives) = (knobs.changes(&way), knobs.alternatives(&way));
+    let (changes, mut alternatives) = (knobs.changes(&way), knobs.alternatives(&way));
     let (batch, threads) = (way.setting.batch, way.threads);
     let program = compile(&way.setting, threads);
     let mut data = least_data(batch);
+    let read_one_by_one = total(&needs(program.bytes(), threads, data));
     let left = |data: Data| budget.checked_sub(total(&needs(program.bytes(), threads, data)));
     // What fits in memory as a whole is held there, what is learned from first, and needs no slots to be read into.
     let with_samples = Data {
@@ -272,6 +273,11 @@ pub fn plan(
         budget,
         spare: 0,
     };
+    // The others were added up as if samples were read one by one: with room for more they would be held as they are here.
+    let held = total(&plan.holders).cast_signed() - read_one_by_one.cast_signed();
+    for other in alternatives.iter_mut().filter(|other| other.peak <= budget) {
+        other.peak = other.peak.saturating_add_signed(held).min(budget);
+    }
     Ok(Planned {
         program,
         plan,

@@ -120,6 +120,32 @@ fn batches_are_told_where_they_matter() {
 }
 
 #[test]
+fn another_way_takes_what_was_told_of_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = write_bars(temp.path(), 20_000);
+    let told = planned(&path, &large(), NORMED, ROOMY).unwrap().alternatives;
+    let most = Options {
+        recompute: Some(Recompute::Most),
+        ..large()
+    };
+    let micro = |batch| Options {
+        micro_batch: Some(batch),
+        ..large()
+    };
+    let ways = [
+        ("--recompute most", most),
+        ("--micro-batch 24", micro(24)),
+        ("--micro-batch 12", micro(12)),
+    ];
+    for (how, options) in ways {
+        let told = told.iter().find(|other| other.how == how).expect(how).peak;
+        let taken = planned(&path, &options, NORMED, ROOMY).unwrap().plan.total();
+        let off = told as f64 / taken as f64 - 1.0;
+        assert!(off.abs() < 0.02, "{how}: {told} were told, {taken} are taken");
+    }
+}
+
+#[test]
 fn what_was_asked_for_is_not_changed() {
     let temp = tempfile::tempdir().unwrap();
     let path = write_bars(temp.path(), 200);
