@@ -125,19 +125,20 @@ impl Training<'_> {
             });
             let decodes = source.is_decoded();
             source.rehearse();
-            let rehearsal = Rehearsal {
-                design: &design,
-                source: Some(&source).filter(|source| !self.foresight.absent && !source.is_packed()),
-                options: &options,
-                ledger,
-            };
-            let rehearsed = network::rehearse(&rehearsal, planned)?;
-            tell_of_bad(speaker, &source.bad_files());
             let part = match validation.is_some() || self.holdout.is_none() {
                 true => Part::All,
                 false => Part::Training(self.holdout),
             };
             let n_samples = source.n_samples_of(part);
+            let rehearsal = Rehearsal {
+                design: &design,
+                source: Some(&source).filter(|source| !self.foresight.absent && !source.is_packed()),
+                n_samples,
+                options: &options,
+                ledger,
+            };
+            let rehearsed = network::rehearse(&rehearsal, planned)?;
+            tell_of_bad(speaker, &source.bad_files());
             let seconds = if decodes {
                 rehearsed.waiting_too
             } else {
