@@ -10,7 +10,7 @@ use tidegate_train::{Checkpoint, Error as TrainError, Event as Told, RUNTIME, Re
 use tidegate_watch::{Alternative, Change, Event, Plan, Times};
 
 use super::images::tell_of_bad;
-use super::pressure::{Shrinking, watched};
+use super::pressure::{Shrinking, watched, whole_megabytes};
 use super::relay::{About, Relay};
 use super::train::{CHECKPOINT_EVERY, Places, end_dry, hold};
 use super::{FLOOR, Speaker, device};
@@ -229,11 +229,6 @@ impl Training<'_> {
             }
         }
     }
-}
-
-/// A budget in figures that a person writes, and no more than it is.
-fn whole_megabytes(bytes: u64) -> u64 {
-    bytes / 1_000_000 * 1_000_000
 }
 
 /// Says what the program is, and what its arena holds.
