@@ -13,11 +13,13 @@
     # near-miss of: cgroup_oom  what it could be taken for and is not
     # slow                      takes more than ten seconds: not for `cargo test`
 
+Programs find `tidegate` itself on the PATH. Of one that trains with it, that run is judged, as the last one.
+
 In C, C++ and Rust the lines begin with `//`. The first line that is none of these ends the header.
 
 Limits of the process itself are set inside of `tidegate run`: as, nofile, cpu (seconds). What a container limits is set
-around it, and needs root: shm and disk (the size of /dev/shm, of a folder `disk`), pids, swapped (memory beyond which
-pages go to a swap file).
+around it, and needs root: shm and disk (the size of /dev/shm, of a folder `disk`), pids, memory, swapped (memory beyond
+which pages go to a swap file).
 """
 
 import re
@@ -26,7 +28,7 @@ from pathlib import Path
 
 KEYS = ("cause", "grade", "memory", "pattern", "line", "needs", "limit", "after", "exit", "near-miss of")
 INSIDE = ("as", "nofile", "cpu")
-AROUND = ("shm", "disk", "pids", "swapped")
+AROUND = ("shm", "disk", "pids", "memory", "swapped")
 PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "torch")
 COMPILED = (".c", ".cpp", ".rs")
 

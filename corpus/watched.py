@@ -61,8 +61,9 @@ def watch(binary, command, folder, memory=None, limits=None, after=None, python=
     environment = os.environ | {"TIDEGATE_HOME": str(folder / "home")}
     # Threads of several programs that spin for each other on few cores get nowhere.
     environment["OPENBLAS_NUM_THREADS"] = "1"
-    if python:
-        environment["PATH"] = f"{Path(python).parent}:{environment['PATH']}"
+    # Programs may train, too.
+    folders = [Path(binary).parent, *([Path(python).parent] if python else [])]
+    environment["PATH"] = ":".join([*map(str, folders), environment["PATH"]])
     work = folder / "work"
     work.mkdir()
     with open(folder / "stderr", "wb") as errors:

@@ -458,6 +458,15 @@ impl Error {
         Some(hint)
     }
 
+    /// Whether more memory is what it wanted.
+    pub fn is_for_memory(&self) -> bool {
+        use Error::{Columns, Memory, PieceTooLarge, RowTooLarge};
+        matches!(
+            self,
+            Columns { .. } | Memory { .. } | PieceTooLarge { .. } | RowTooLarge { .. }
+        )
+    }
+
     /// Whether the request was wrong rather than the data: a path, a name, a choice.
     pub fn is_usage(&self) -> bool {
         if let Error::Array(problem) = self {

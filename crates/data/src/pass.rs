@@ -9,7 +9,7 @@ use crate::batch::{Broken, Unseen};
 use crate::chunk::{Chunk, Read, Wanted, shown};
 use crate::csv::blocks::TextBuffer;
 use crate::encode::{Cells, Encoder, Feature, TextScratch};
-use crate::pipeline::{self, Slot, SourceFeed, Stages};
+use crate::pipeline::{self, Slot, Slots, SourceFeed, Stages};
 use crate::sketch::hash::{MISSING, fold};
 use crate::source::{Piece, PieceSize, Place, Reading, SourceReader};
 use crate::target::{Target, TargetValue};
@@ -230,7 +230,7 @@ impl Table {
                 reduce(&mut slot.out, mapped, place.end())
             },
         };
-        pipeline::run(feed, slots, options.threads, stages)?;
+        pipeline::run(feed, Slots { slots, ledger }, options.threads, stages)?;
         Ok(counts)
     }
 
@@ -270,7 +270,7 @@ impl Table {
             },
             reduce: |place: &Place, slot: &mut Slot<Grant>, made| reduce(&slot.piece.chunk, made, place),
         };
-        pipeline::run(feed, slots, options.threads, stages)
+        pipeline::run(feed, Slots { slots, ledger }, options.threads, stages)
     }
 
     /// A reader at the start of the pass and as many slots as the budget allows, one at the least: a row that

@@ -8,6 +8,9 @@
 //! A slot holds a piece of the source and what the mapper makes of it. The number of slots bounds the memory
 //! and is the backpressure: the reader waits for a free one. Slots are admitted in order, so the oldest
 //! block always has all it needs and the pipeline cannot wait on itself.
+//!
+//! All slots but one only make it quicker. When memory is taken away, they go as they come free, and what comes out is the
+//! same.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -15,6 +18,9 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use tidegate_memory::{Holder, Ledger, Spare, give_freed_memory_back};
+
+use crate::pass::BUFFERS;
 use crate::source::{Piece, Place, SourceReader};
 use crate::{Error, Result};
 
@@ -70,6 +76,12 @@ impl<B: Send, P: FnMut(&mut B, u64) -> bool + Send> Feed for SourceFeed<'_, B, P
     }
 }
 
+/// The slots of a pass, and the account that has granted them as [`BUFFERS`].
+pub(crate) struct Slots<'a, S> {
+    pub slots: Vec<S>,
+    pub ledger: &'a Ledger,
+}
+
 /// What is made of a block.
 pub(crate) struct Stages<M, R> {
     pub map: M,
@@ -81,7 +93,7 @@ type Mapped<P, S, T> = (u64, Result<(P, S, Result<T>)>);
 
 pub(crate) fn run<F, T, M, R, E>(
     feed: F,
-    slots: Vec<F::Slot>,
+    Slots { slots, ledger }: Slots<'_, F::Slot>,
     threads: usize,
     stages: Stages<M, R>,
 ) -> Result<(), E>
@@ -110,6 +122,9 @@ where
             filled,
             results: mapped.clone(),
             n_slots,
+            ledger,
+            holder: ledger.holder(BUFFERS),
+            spare: ledger.spare(0),
         };
         scope.spawn(move || reading.run());
         for _ in 0..threads.max(1) {
@@ -156,17 +171,20 @@ fn next<P, S>(filled: &Mutex<Receiver<Filled<P, S>>>) -> Option<Filled<P, S>> {
 }
 
 /// The reader's thread: fills free slots in order.
-struct Reading<F: Feed, T> {
+struct Reading<'a, F: Feed, T> {
     feed: F,
     free: Receiver<F::Slot>,
     filled: Sender<Filled<F::Place, F::Slot>>,
     results: Sender<Mapped<F::Place, F::Slot, T>>,
     n_slots: usize,
+    ledger: &'a Ledger,
+    holder: Holder,
+    spare: Spare,
 }
 
-impl<F: Feed, T> Reading<F, T> {
+impl<F: Feed, T> Reading<'_, F, T> {
     fn run(mut self) {
-        while let Ok(mut slot) = self.free.recv() {
+        while let Some(mut slot) = self.free_slot() {
             let index = self.feed.next_piece();
             let Reading {
                 feed, free, n_slots, ..
@@ -191,5 +209,26 @@ impl<F: Feed, T> Reading<F, T> {
                 }
             }
         }
+    }
+
+    /// The next slot that is free; `None` when nobody wants more. Where memory was taken away, those that come free are
+    /// given up for good, until that is enough or one is left.
+    fn free_slot(&mut self) -> Option<F::Slot> {
+        self.tell_spare();
+        let mut slot = self.free.recv().ok()?;
+        while self.n_slots > 1 && self.ledger.over() > 0 {
+            drop(slot);
+            give_freed_memory_back();
+            self.n_slots -= 1;
+            self.tell_spare();
+            slot = self.free.recv().ok()?;
+        }
+        Some(slot)
+    }
+
+    /// All slots but one could be done without: about so much of what they have all been granted.
+    fn tell_spare(&mut self) {
+        let n_slots = self.n_slots.max(1) as u64;
+        self.spare.tell(self.holder.held() / n_slots * (n_slots - 1));
     }
 }

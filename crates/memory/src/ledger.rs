@@ -23,8 +23,10 @@
 //! **The last checkpoint must always fit.** [`Ledger::with_reserve`] keeps bytes aside that only the holders
 //! made by [`Ledger::reserve_holder`] can take.
 //!
-//! **Memory is taken away while the job runs.** [`Ledger::lower`] draws the line lower: what is granted stays, nothing new is
-//! granted above it, and [`Ledger::over`] says what those who can do with less have to give back.
+//! **Memory is taken away while the job runs.** [`Ledger::lower`] draws the line lower: what is granted stays, and nothing new
+//! is granted above it. Whoever reads ahead, or keeps what can be read again, has told so with [`Ledger::spare`]: it looks at
+//! [`Ledger::over`] from time to time and gives back what is asked for. What all of them could do without
+//! ([`Ledger::spare_bytes`]) decides whether the job can go on.
 //!
 //! **The job is stopped.** [`Ledger::close`] wakes everybody who waits with [`Refused::Closed`].
 //!
@@ -55,6 +57,7 @@
 
 mod grant;
 mod refused;
+mod spare;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -65,6 +68,7 @@ use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Holder};
 pub use refused::Refused;
+pub use spare::Spare;
 use state::State;
 
 /// A budget being handed out. Cheap to clone; all clones are the same account. There is no global one: what
@@ -153,6 +157,17 @@ impl Ledger {
     /// The bytes that are granted beyond a budget that was lowered.
     pub fn over(&self) -> u64 {
         self.shared.lock().over()
+    }
+
+    /// Says that so many granted bytes could be done without, for as long as what this returns lives. Whoever says so looks at
+    /// [`over`](Self::over) from time to time.
+    pub fn spare(&self, bytes: u64) -> Spare {
+        Spare::new(&self.shared, bytes)
+    }
+
+    /// What all holders together could do without, as they have told.
+    pub fn spare_bytes(&self) -> u64 {
+        self.shared.lock().spare
     }
 
     pub fn snapshot(&self) -> LedgerSnapshot {

@@ -40,7 +40,7 @@ pub use counting::{Counting, give_freed_memory_back};
 pub use error::{Error, SizeProblem};
 pub use headroom::{Allowance, Headroom, TightBound};
 pub use host::Host;
-pub use ledger::{Grant, Holder, HolderSnapshot, Ledger, LedgerSnapshot, Refused};
+pub use ledger::{Grant, Holder, HolderSnapshot, Ledger, LedgerSnapshot, Refused, Spare};
 pub use meminfo::{MemInfo, meminfo};
 pub use pressure::{Pressure, Resource, memory_pressure, pressure};
 pub use process::{ProcessMemory, process_memory, process_status, start_time};

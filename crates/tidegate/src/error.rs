@@ -92,6 +92,15 @@ impl Error {
         }
     }
 
+    /// Whether more memory is what it wanted.
+    pub(crate) fn is_for_memory(&self) -> bool {
+        match self {
+            Error::Data(error) => error.is_for_memory(),
+            Error::Train(error) => error.is_for_memory(),
+            _ => false,
+        }
+    }
+
     /// The message with its causes, on one line.
     pub fn message(&self) -> String {
         let mut message = self.to_string();

@@ -164,6 +164,17 @@ impl Error {
         }
     }
 
+    /// Whether more memory is what it wanted.
+    pub fn is_for_memory(&self) -> bool {
+        match self {
+            Error::Data(error) => error.is_for_memory(),
+            _ => matches!(
+                self,
+                Error::BudgetTooSmall { .. } | Error::Memory { .. } | Error::RowsDoNotFit { .. }
+            ),
+        }
+    }
+
     /// Whether the request was wrong rather than the data or the machine.
     pub fn is_usage(&self) -> bool {
         match self {

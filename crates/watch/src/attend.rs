@@ -338,6 +338,9 @@ impl<'a> Attend<'a> {
             came.into_iter().for_each(|came| self.pass_on(came));
             return;
         }
+        for came in &came {
+            self.note_signal(came.signal, SignalReason::PassedOn);
+        }
         let reason = |signal| match signal {
             libc::SIGINT => StopReason::Interrupt,
             _ => StopReason::Terminate,

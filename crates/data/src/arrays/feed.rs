@@ -178,7 +178,7 @@ impl ArraySource {
             }
             let (grant, needs, n_slots) = self.granted(&options, held.is_some(), ledger, had)?;
             let spare = grant.bytes().saturating_sub(self.least_feed_bytes(&options));
-            let _spare = self.pressed.spare(spare);
+            let _spare = ledger.spare(spare);
             let mut less = false;
             let take_some = |batch: &SampleBatch<'_>| {
                 let taken = take(batch)?;

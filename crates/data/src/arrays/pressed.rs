@@ -13,15 +13,12 @@ use super::source::ArraySource;
 pub(crate) struct Pressed {
     /// The most that feeds read ahead into.
     prefetch: AtomicU64,
-    /// What the feed at hand has beyond the least.
-    spare: AtomicU64,
 }
 
 impl Default for Pressed {
     fn default() -> Pressed {
         Pressed {
             prefetch: AtomicU64::new(u64::MAX),
-            spare: AtomicU64::new(0),
         }
     }
 }
@@ -35,30 +32,11 @@ impl Pressed {
     pub(crate) fn lower_prefetch(&self, most: u64) {
         self.prefetch.fetch_min(most, Ordering::Relaxed);
     }
-
-    /// Tells what a feed could do without, for as long as what this returns lives.
-    pub(crate) fn spare(&self, bytes: u64) -> Spare<'_> {
-        self.spare.store(bytes, Ordering::Relaxed);
-        Spare(&self.spare)
-    }
-}
-
-pub(crate) struct Spare<'a>(&'a AtomicU64);
-
-impl Drop for Spare<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
 }
 
 impl ArraySource {
-    /// The bytes that samples and the feed at hand could do without, if need be.
+    /// The bytes that samples held in memory could do without, if need be; what a feed could, it tells its ledger.
     pub fn spare_bytes(&self) -> u64 {
-        self.pressed.spare.load(Ordering::Relaxed) + self.held_spare()
-    }
-
-    /// What samples that are held in memory could do without.
-    fn held_spare(&self) -> u64 {
         match &self.samples.store {
             Store::Images(images) => images.held_bytes(),
             Store::Memory(held) if self.can_let_go() => held.bytes(),

@@ -206,7 +206,7 @@ impl Images {
                 ..options
             };
             let spare = needs.bytes.saturating_sub(self.needs_of(&least, asked).bytes);
-            let _spare = source.pressed.spare(spare);
+            let _spare = ledger.spare(spare);
             let take = |filled: Filled<'_, u8>| {
                 for (i, (sample, present)) in filled.samples.iter().zip(filled.present).enumerate() {
                     match present {

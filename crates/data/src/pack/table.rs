@@ -7,7 +7,7 @@ use tidegate_memory::Ledger;
 
 use super::rows::{RowsSlot, batch_checksum};
 use super::{PackOptions, PackProblem, RowsFeed, RowsPack, RowsWriter};
-use crate::pipeline::{self, Stages};
+use crate::pipeline::{self, Slots, Stages};
 use crate::{Batch, Error, Holdout, Pass, PassOptions, Position, Result, RowCounts, Table};
 
 /// The pack of a table, in whatever state it is.
@@ -292,7 +292,7 @@ where
             Err(_) => break,
         }
     }
-    pipeline::run(feed, slots, threads, stages)
+    pipeline::run(feed, Slots { slots, ledger }, threads, stages)
 }
 
 /// An error and what caused it.

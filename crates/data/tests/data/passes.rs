@@ -117,6 +117,47 @@ fn two_slots_are_enough() {
     assert!(tight.rows == roomy.rows);
 }
 
+#[test]
+fn memory_that_is_taken_away_takes_slots_and_leaves_the_rows_as_they_are() {
+    let scratch = Scratch::new(counting(400_000));
+    let table = scratch.open("y", &TableOptions::default()).unwrap();
+    let whole = read(&table, &options(1, None), ROOMY).unwrap();
+    for threads in [1, 2, 4] {
+        let needs = table.pass_needs(threads);
+        // By half of what is used, again and again, until there is nothing left to let go.
+        let ledger = Ledger::new(ROOMY);
+        let (mut rows, mut used, mut spare) = (0, Vec::new(), Vec::new());
+        let mut seen = 0;
+        table
+            .pass(
+                &options(threads, None),
+                &ledger,
+                |_| (),
+                |batch, (), position| {
+                    for (row, expected) in batch.rows().zip(&whole.rows[rows..]) {
+                        assert_eq!((row.line, row.target), (expected.line, expected.target));
+                    }
+                    rows += batch.n_rows();
+                    assert!(whole.places.contains(&(position, rows)));
+                    used.push(ledger.used());
+                    spare.push(ledger.spare_bytes());
+                    seen += 1;
+                    if seen % 5 == 0 {
+                        ledger.lower(ledger.used() / 2);
+                    }
+                    Ok::<_, Error>(ControlFlow::Continue(()))
+                },
+            )
+            .unwrap();
+        assert_eq!(rows, 400_000);
+        assert!(spare[1] > 0 && spare[1] < used[1], "{spare:?} of {used:?}");
+        assert_eq!(spare.last(), Some(&0), "one slot stays");
+        let two = 2 * needs.slot_bytes + needs.reader_bytes;
+        assert!(used.last() < Some(&two), "{two} of {used:?}");
+        assert_eq!((ledger.used(), ledger.spare_bytes()), (0, 0));
+    }
+}
+
 /// Rows of 3 MB between small ones: blocks grow for them, and other slots make room.
 fn with_large_rows() -> String {
     let mut text = String::from("a,t,y\n");

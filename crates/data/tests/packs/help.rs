@@ -139,6 +139,16 @@ pub(crate) struct Passed {
 }
 
 pub(crate) fn pass(table: &Table, options: &PassOptions, ledger: &Ledger) -> Result<Passed, Error> {
+    pass_with(table, options, ledger, |_| {})
+}
+
+/// The same, with something that happens behind every batch.
+pub(crate) fn pass_with(
+    table: &Table,
+    options: &PassOptions,
+    ledger: &Ledger,
+    mut behind: impl FnMut(usize),
+) -> Result<Passed, Error> {
     let mut batches = Vec::new();
     let used = ledger.used();
     let counts = table.pass(
@@ -164,6 +174,7 @@ pub(crate) fn pass(table: &Table, options: &PassOptions, ledger: &Ledger) -> Res
                 counts,
                 position,
             });
+            behind(batches.len());
             Ok::<_, Error>(ControlFlow::Continue(()))
         },
     )?;

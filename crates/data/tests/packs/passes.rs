@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tidegate_data::{Error, Holdout, PassOptions, Position};
 use tidegate_memory::Ledger;
 
-use crate::help::{ROOMY, Scratch, pass, pass_options};
+use crate::help::{ROOMY, Scratch, pass, pass_options, pass_with};
 
 fn check_same(scratch: &Scratch, least_batches: usize) {
     let ledger = Ledger::new(ROOMY);
@@ -115,6 +115,30 @@ fn a_pass_from_the_pack_can_be_stopped() {
     );
     assert_eq!((ended.is_ok(), batches, ledger.used()), (true, 1, held));
     assert!(table.pack.as_ref().unwrap().is_ready());
+}
+
+#[test]
+fn memory_that_is_taken_away_takes_slots_of_both_kinds_of_pass() {
+    let scratch = Scratch::mixed(120_000);
+    let expected = pass(&scratch.table(), &pass_options(2, None), &Ledger::new(ROOMY)).unwrap();
+    let ledger = Ledger::new(ROOMY);
+    let table = scratch.packed(&ledger);
+    // The first one writes the pack, the second reads it with what is left.
+    for reads in [false, true] {
+        assert_eq!(table.pack.as_ref().unwrap().is_ready(), reads);
+        let held = ledger.used();
+        let mut used = Vec::new();
+        let found = pass_with(&table, &pass_options(2, None), &ledger, |n| {
+            used.push(ledger.used());
+            if n == 2 {
+                ledger.lower(ledger.used() - ledger.spare_bytes() / 2);
+            }
+        });
+        assert!(found.unwrap() == expected);
+        assert!(used.last() < used.get(1), "{used:?}");
+        assert!(ledger.used() >= held && ledger.spare_bytes() == 0);
+    }
+    assert!(table.pack.as_ref().unwrap().take_problems().is_empty());
 }
 
 #[test]

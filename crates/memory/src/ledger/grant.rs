@@ -29,6 +29,11 @@ impl Holder {
         &self.name
     }
 
+    /// The bytes granted to it now.
+    pub fn held(&self) -> u64 {
+        self.shared.lock().held_by(self.account)
+    }
+
     /// Bytes now or a refusal now. A grant of zero bytes always succeeds, as something to grow.
     pub fn try_grant(&self, bytes: u64) -> Result<Grant, Refused> {
         if bytes > 0 {

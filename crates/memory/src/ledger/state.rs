@@ -11,6 +11,8 @@ pub(super) struct State {
     ordinary: u64,
     privileged: u64,
     pub(super) peak: u64,
+    /// Of what is held, so much could be done without.
+    pub(super) spare: u64,
     accounts: Vec<Account>,
     /// In the order they came.
     waiters: Vec<Waiter>,
@@ -69,6 +71,7 @@ impl State {
             ordinary: 0,
             privileged: 0,
             peak: 0,
+            spare: 0,
             accounts: Vec::new(),
             waiters: Vec::new(),
             next_ticket: 0,
@@ -96,6 +99,10 @@ impl State {
 
     pub(super) fn name(&self, account: usize) -> &str {
         &self.accounts[account].name
+    }
+
+    pub(super) fn held_by(&self, account: usize) -> u64 {
+        self.accounts[account].held
     }
 
     pub(super) fn is_privileged(&self, account: usize) -> bool {

@@ -1,30 +1,30 @@
 //! Boosted trees in the worker: plan, bin the table, grow, judge, keep.
 
-use std::path::Path;
+mod plan;
+
 use std::time::{Duration, Instant};
 
-use tidegate_data::disk::Disk;
-use tidegate_data::pack::{BinsPack, BinsWriter, WRITE_BEHIND_BYTES};
+use tidegate_data::pack::{BinsPack, BinsWriter};
 use tidegate_data::target::Task as TargetTask;
-use tidegate_data::{BUFFERS, PassOptions, Position, Table};
-use tidegate_memory::{Grant, Ledger, give_freed_memory_back};
+use tidegate_data::{PassOptions, Position, Table};
+use tidegate_memory::give_freed_memory_back;
 use tidegate_train::boost::{
-    self, FeatureBins, Forest, Growth, Objective, Options, Outcome, Permutation, Plan, Rows, Settings, Shape,
-    Trained, Training,
+    self, Blocks, FeatureBins, Forest, Growth, Objective, Options, Outcome, Permutation, Plan, Round, Rows,
+    Settings, Shape, Trained, Training,
 };
 use tidegate_train::{
     EarlyStop, Error as TrainError, Event as Told, FeatureImportance, Learned, Model, Report, RowReport,
 };
-use tidegate_watch::{Change, Event, Plan as WirePlan, Times};
+use tidegate_watch::{Event, Times};
 
+use self::plan::{enough, followed, plan, scratch_grant};
+use super::Speaker;
+use super::pressure::{Shrinking, watched};
 use super::relay::{About, Passing, Relay};
 use super::times::units;
 use super::train::{CHECKPOINT_EVERY, Prepared, end_dry, refuse_device};
-use super::{Speaker, largest_stage};
 use crate::{ClassWeights, Error, Growth as AskedGrowth, Job, Result};
 
-/// This part of the budget is left alone where rows are kept in memory as far as it goes.
-const SPARE: u64 = 32;
 /// Between two words on how far the importance of the columns is known.
 const IMPORTANCE_TOLD_EVERY: Duration = Duration::from_millis(200);
 
@@ -57,7 +57,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         end_dry(speaker);
         return Ok(None);
     }
-    let Some((rows, counts)) = rows(&prepared, &features, &plan)? else {
+    let Some((mut rows, counts)) = rows(&prepared, &features, &plan)? else {
         // Nothing is lost but the reading: the checkpoint, if there is one, is that of the run before.
         let epoch = begun.as_ref().map_or(0, Forest::n_rounds) as u32;
         speaker.stopped(epoch, 0, begun.is_some());
@@ -65,21 +65,18 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     };
     prepared.table.release_folds();
     give_freed_memory_back();
-    let Prepared {
-        job,
-        table,
-        ledger,
-        budget: _,
-        ..
-    } = prepared;
-    let mut relay = Relay::new(speaker, &ledger, About::table(&table), "boost");
+    let (job, budget, ledger) = (prepared.job, prepared.budget, prepared.ledger.clone());
+    let mut relay = Relay::new(speaker, &ledger, About::table(&prepared.table), "boost");
     for text in counts.warnings() {
         relay.tell(Told::Warning { text, error: None });
     }
     let scratch = places.checkpoint.parent().unwrap_or(&places.checkpoint);
     let _in_memory = scratch_grant(scratch, plan.streamed(&options).state, &ledger)?;
+    let plan = followed(plan, &mut rows, &options, scratch, &ledger)?;
+    let beside = ledger.used().saturating_sub(rows.bytes());
+    let shrinking = Shrinking::of_table(&ledger, beside + plan.least(&options).total());
     let training = Training {
-        blocks: &rows,
+        blocks: &mut rows,
         features: &features,
         options: &options,
         plan: &plan,
@@ -90,7 +87,7 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     let n_rows = plan.shape.n_rows as u64;
     let mut saved = Instant::now();
     let mut unsaved: Option<TrainError> = None;
-    let outcome = boost::train(&training, begun.as_ref(), &mut |round| {
+    let mut on_round = |round: Round<'_>| {
         relay.tell(Told::Progress {
             epoch: round.round as u32,
             epochs: options.trees as u32,
@@ -111,6 +108,9 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
                 Err(error) => unsaved = Some(error),
             }
         }
+    };
+    let outcome = watched(speaker, budget, Some(shrinking), || {
+        boost::train(training, begun.as_ref(), &mut on_round)
     })?;
     if let Some(error) = unsaved {
         let text = "a checkpoint could not be written".into();
@@ -119,19 +119,25 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             error: Some(error),
         });
     }
-    let stopped = |forest: Option<&Forest>| -> Result<Option<(Model, Report)>> {
+    let mut stopped = |forest: Option<&Forest>| -> Result<Option<(Model, Report)>> {
         let epoch = forest.map_or(0, Forest::n_rounds) as u32;
         let kept = match forest.filter(|_| places.keep) {
             Some(forest) => boost::save_checkpoint(&places.checkpoint, &settings, forest).map(|()| true),
             None => Ok(false),
         };
-        speaker.stopped(epoch, epoch.into(), matches!(kept, Ok(true)));
+        let enough = enough(&mut prepared, &features, &options, speaker.taken.left());
+        speaker.stopped_with(epoch, epoch.into(), matches!(kept, Ok(true)), enough);
         kept?;
         Ok(None)
     };
     match outcome {
         Outcome::Stopped(forest) => stopped(forest.as_deref()),
         Outcome::Done(trained) => {
+            // Of what was taken away nothing came back, and columns are to be judged all the same.
+            let needs = boost::permutation_bytes(&plan.shape, options.objective.n_outputs());
+            if ledger.budget() < budget && ledger.free() < needs {
+                rows.keep(0, 0, scratch)?;
+            }
             let permutation = Permutation {
                 blocks: &rows,
                 seed: job.train.seed,
@@ -144,9 +150,9 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             };
             speaker.ledger(&ledger);
             drop(rows);
-            let report = report(&table, &trained, counts, importance);
+            let report = report(&prepared.table, &trained, counts, importance);
             let model = Model {
-                encoders: table.encoders.clone(),
+                encoders: prepared.table.encoders.clone(),
                 learned: Learned::Boost(trained.forest),
             };
             Ok(Some((model, report)))
@@ -211,113 +217,6 @@ fn options(job: &Job, table: &Table, classes: &[u64]) -> Options {
     }
 }
 
-/// What the training holds: the rows are there while the table is read and while trees grow, the rest is not at
-/// the same time.
-fn plan(prepared: &mut Prepared, features: &[FeatureBins], options: &Options) -> Result<Plan> {
-    let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
-    let (threads, budget) = (prepared.threads, prepared.budget);
-    let shape = Shape {
-        n_bins: features.iter().map(FeatureBins::n_bins).sum(),
-        ..Shape::new(prepared.encoding.rows.unwrap_or(0) as usize, features.len())
-    };
-    let rows_at_most = |table: &Table, threads: usize| {
-        let reading = fixed + table.encoder_bytes() + table.pass_needs(threads).bytes();
-        budget.saturating_sub(reading + budget / SPARE)
-    };
-    let encoders = prepared.table.encoders.bytes();
-    // Not to the last byte: as much as possible is kept in memory, and the kernel counts in pages and batches.
-    let growing = budget.saturating_sub(fixed + encoders + budget / SPARE);
-    // Rows that stay in memory while trees grow are worth more than text that waits.
-    let stays = boost::plan(&shape, options, threads, growing).map_or(0, |plan| {
-        let under_way = plan.block_bytes() + WRITE_BEHIND_BYTES;
-        plan.bytes(boost::ROWS) + if plan.rows_fit() { 0 } else { under_way }
-    });
-    prepared
-        .table
-        .read_ahead_while(|table| rows_at_most(table, threads) >= stays);
-    // Fewer threads read where not even a block on its way to the disk has room.
-    let all_rows = boost::rows_bytes(shape.n_rows, shape.n_features);
-    let block = boost::rows_bytes(shape.n_rows.min(boost::BLOCK_ROWS), shape.n_features) + WRITE_BEHIND_BYTES;
-    let fits = |threads: &usize| rows_at_most(&prepared.table, *threads) >= all_rows.min(block);
-    prepared.threads = (1..=threads).rev().find(fits).unwrap_or(1);
-    let prepared = &*prepared;
-    let table = &prepared.table;
-    let buffers = table.pass_needs(prepared.threads);
-    let shape = Shape {
-        rows_at_most: rows_at_most(table, prepared.threads),
-        ..shape
-    };
-    let plan = boost::plan(&shape, options, threads, growing).map_err(|error| with_fixed(error, prepared))?;
-    let stage = |encoders: u64, others: &[(String, u64)]| {
-        let mut holders = prepared.fixed.to_vec();
-        holders.push(("encoders".into(), encoders));
-        holders.extend(others.iter().cloned());
-        holders
-    };
-    let growing = stage(encoders, &plan.holders);
-    let mut reading = stage(table.encoder_bytes(), &[(BUFFERS.into(), buffers.bytes())]);
-    match plan.rows_fit() {
-        true => reading.push((boost::ROWS.into(), plan.bytes(boost::ROWS))),
-        // The block under way is in memory, too, and so is what waits for the disk.
-        false => reading.extend([
-            (boost::ROWS.into(), plan.bytes(boost::ROWS) + plan.block_bytes()),
-            ("pack".into(), WRITE_BEHIND_BYTES),
-        ]),
-    }
-    let least = reading.iter().map(|(_, bytes)| bytes).sum();
-    if least > budget {
-        return Err(TrainError::BudgetTooSmall {
-            least,
-            budget,
-            holders: reading,
-        }
-        .into());
-    }
-    // At the end columns are shuffled to see what they are worth, if there is room for it.
-    let judged = boost::permutation_bytes(&shape, options.objective.n_outputs());
-    let kept = |name: &str| (name.to_string(), plan.bytes(name));
-    let judging = stage(
-        encoders,
-        &[
-            kept(boost::ROWS),
-            kept(boost::TREES),
-            ("permutation".into(), judged),
-        ],
-    );
-    let sum = |holders: &[(String, u64)]| holders.iter().map(|(_, bytes)| bytes).sum::<u64>();
-    for (_, bytes) in reading.iter_mut().filter(|(name, _)| name == BUFFERS) {
-        *bytes -= buffers.spare_bytes;
-    }
-    let mut stages = vec![growing, reading];
-    if !prepared.holdout.is_none() && sum(&judging) <= budget {
-        stages.push(judging);
-    }
-    let (holders, needs) = largest_stage(stages, &prepared.ledger);
-    let about = About {
-        rows: prepared.encoding.rows,
-        ..About::table(table)
-    };
-    let told = WirePlan {
-        holders,
-        needs,
-        changes: prepared
-            .changes
-            .iter()
-            .cloned()
-            .chain(streams(&plan, options))
-            .collect(),
-        threads: Some(plan.threads as u64),
-        // Rows that do not fit stream from a pack, and their state from a file of its own.
-        disk_bytes: Some(match plan.rows_fit() {
-            true => plan.streamed(options).state,
-            false => plan.bytes_of_all_rows() + plan.streamed(options).state,
-        }),
-        ..WirePlan::default()
-    };
-    prepared.speaker.say(about.complete(told, "boost", budget));
-    Ok(plan)
-}
-
 /// Trees are timed over so many rows at the most, after one that warms up.
 const TIMED_ROWS: usize = 8 * boost::BLOCK_ROWS;
 const TIMED_TREES: usize = 3;
@@ -357,9 +256,9 @@ fn time(
         holdout: prepared.holdout,
         start: None,
     };
-    let rows = boost::first_rows(&prepared.table, features, &shape, &passing, ledger)?;
+    let mut rows = boost::first_rows(&prepared.table, features, &shape, &passing, ledger)?;
     let training = Training {
-        blocks: &rows,
+        blocks: &mut rows,
         features,
         options: &few,
         plan: &sample,
@@ -368,7 +267,7 @@ fn time(
         stop: speaker.stop,
     };
     let (mut warm, mut timed) = (None, None);
-    boost::train(&training, None, &mut |round| match warm {
+    boost::train(training, None, &mut |round| match warm {
         None => warm = Some(Instant::now()),
         Some(warm) => timed = Some((round.round - 1, warm.elapsed())),
     })?;
@@ -393,60 +292,6 @@ fn time(
             ),
         }
     }))
-}
-
-/// Says what streams from disk because it does not fit.
-fn streams(plan: &Plan, options: &Options) -> Option<Change> {
-    let boost::Streamed {
-        rows,
-        all_rows,
-        state,
-        all_state,
-    } = plan.streamed(options);
-    let share = |part: u64, all: u64, what: &str| {
-        let percent = 100.0 * part as f64 / all.max(1) as f64;
-        (part > 0).then(|| format!("{percent:.0}% of {what}"))
-    };
-    let parts = [
-        share(rows, all_rows, "the rows"),
-        share(state, all_state, "their state"),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| Change {
-        knob: "rows".into(),
-        to: format!("{} stream from disk", parts.join(" and ")),
-        saves: rows + state,
-        slowdown: None,
-        alters: None,
-    })
-}
-
-/// Room for the state that is written to a folder without a disk: the kernel charges it to whoever writes it.
-fn scratch_grant(folder: &Path, state: u64, ledger: &Ledger) -> Result<Option<Grant>> {
-    let is_memory = Disk::of(folder).is_ok_and(|disk| disk.is_memory);
-    if state == 0 || !is_memory {
-        return Ok(None);
-    }
-    let grant = ledger.holder("scratch").try_grant(state);
-    let refused = |_| TrainError::ScratchInMemory {
-        path: folder.into(),
-        needed: state,
-    };
-    Ok(Some(grant.map_err(refused)?))
-}
-
-/// The least budget, with what the program itself takes.
-fn with_fixed(error: TrainError, prepared: &Prepared) -> TrainError {
-    let fixed: u64 = prepared.fixed.iter().map(|(_, bytes)| bytes).sum();
-    let encoders = prepared.table.encoders.bytes();
-    match error {
-        TrainError::BudgetTooSmall { least, holders, .. } => TrainError::BudgetTooSmall {
-            least: least + fixed + encoders,
-            budget: prepared.budget,
-            holders: prepared.fixed.iter().cloned().chain(holders).collect(),
-        },
-        error => error,
-    }
 }
 
 /// Bins the table, or takes it binned from a pack; `None` when asked to stop meanwhile.

@@ -11,9 +11,10 @@ use tidegate_train::{Checkpoint, Event as Told, Model, Report};
 use tidegate_watch::{Change, Event, Plan, Times};
 
 use super::Speaker;
+use super::pressure::{Shrinking, watched, whole_megabytes};
 use super::relay::{About, Relay};
 use super::times::units;
-use super::train::{CHECKPOINT_EVERY, Places, Prepared, end_dry, refuse_device};
+use super::train::{CHECKPOINT_EVERY, Places, Prepared, end_dry, least_to_fit, refuse_device};
 use crate::Result;
 
 /// Hashes columns into fewer places where the model would not fit, and says so. One that is taken up again keeps the places
@@ -134,15 +135,21 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
         return Ok(None);
     }
     let mut sink = |event| relay.tell(event);
-    let outcome = linear::train(
-        &table,
-        &options,
-        &plan,
-        &ledger,
-        resume.as_ref(),
-        speaker.stop,
-        &mut sink,
-    )?;
+    // Pieces that wait can go, down to one.
+    let buffers = table.buffers(plan.threads);
+    let waiting = buffers.slots.saturating_sub(1) as u64 * buffers.slot_bytes;
+    let shrinking = Shrinking::of_table(&ledger, plan.total() - waiting);
+    let outcome = watched(speaker, budget, Some(shrinking), || {
+        linear::train(
+            &table,
+            &options,
+            &plan,
+            &ledger,
+            resume.as_ref(),
+            speaker.stop,
+            &mut sink,
+        )
+    })?;
     for problem in table.pack.iter().flat_map(TablePack::take_problems) {
         speaker.say(Event::Warning {
             text: problem.to_string(),
@@ -152,7 +159,13 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
     match outcome {
         Outcome::Done(done) => Ok(Some(*done)),
         Outcome::Stopped { epoch, checkpoint } => {
-            speaker.stopped(epoch, 0, checkpoint);
+            table.read_ahead_while(|_| false);
+            let fits = |left: &u64| {
+                let planned = linear::plan_for(&table, &options, 1, runtime, *left);
+                planned.is_ok() && least_to_fit(&table, runtime) <= *left
+            };
+            let enough = speaker.taken.left().map(whole_megabytes).filter(fits);
+            speaker.stopped_with(epoch, 0, checkpoint, enough);
             Ok(None)
         }
     }

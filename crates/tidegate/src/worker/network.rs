@@ -10,7 +10,7 @@ use tidegate_train::{Checkpoint, Error as TrainError, Event as Told, RUNTIME, Re
 use tidegate_watch::{Alternative, Change, Event, Plan, Times};
 
 use super::images::tell_of_bad;
-use super::pressure::{Shrinking, watched};
+use super::pressure::{Shrinking, watched, whole_megabytes};
 use super::relay::{About, Relay};
 use super::train::{CHECKPOINT_EVERY, Places, end_dry, hold};
 use super::{FLOOR, Speaker, device};
@@ -125,19 +125,20 @@ impl Training<'_> {
             });
             let decodes = source.is_decoded();
             source.rehearse();
-            let rehearsal = Rehearsal {
-                design: &design,
-                source: Some(&source).filter(|source| !self.foresight.absent && !source.is_packed()),
-                options: &options,
-                ledger,
-            };
-            let rehearsed = network::rehearse(&rehearsal, planned)?;
-            tell_of_bad(speaker, &source.bad_files());
             let part = match validation.is_some() || self.holdout.is_none() {
                 true => Part::All,
                 false => Part::Training(self.holdout),
             };
             let n_samples = source.n_samples_of(part);
+            let rehearsal = Rehearsal {
+                design: &design,
+                source: Some(&source).filter(|source| !self.foresight.absent && !source.is_packed()),
+                n_samples,
+                options: &options,
+                ledger,
+            };
+            let rehearsed = network::rehearse(&rehearsal, planned)?;
+            tell_of_bad(speaker, &source.bad_files());
             let seconds = if decodes {
                 rehearsed.waiting_too
             } else {
@@ -228,11 +229,6 @@ impl Training<'_> {
             }
         }
     }
-}
-
-/// A budget in figures that a person writes, and no more than it is.
-fn whole_megabytes(bytes: u64) -> u64 {
-    bytes / 1_000_000 * 1_000_000
 }
 
 /// Says what the program is, and what its arena holds.

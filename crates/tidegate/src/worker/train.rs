@@ -12,10 +12,9 @@ use tidegate_train::network::NetworkModel;
 use tidegate_train::{Error as TrainError, Metric, Model, RUNTIME, Report, RowReport, THREAD_BYTES};
 use tidegate_watch::{Change, Done, EncodedColumn, Event};
 
+use super::pressure::{Shrinking, watched};
 use super::relay::Passing;
-use super::{
-    FLOOR, Speaker, arrays, boost, floor, images, linear, pressure, rows, runtime_bytes, sampling_ledger,
-};
+use super::{FLOOR, Speaker, arrays, boost, floor, images, linear, rows, runtime_bytes, sampling_ledger};
 use crate::{Error, Job, ModelKind, Result};
 
 /// Checkpoints inside an epoch.
@@ -129,7 +128,7 @@ pub(super) fn train(speaker: &Speaker, job: &Job, budget: u64, mut places: Place
         return arrays::train(speaker, job, budget, &places);
     }
     let runtime = runtime_bytes(budget);
-    pressure::watched(speaker, budget, None, || {
+    watched(speaker, budget, None, || {
         train_table(speaker, job, budget, runtime, places)
     })
 }
@@ -276,6 +275,15 @@ impl Trained {
     }
 }
 
+/// A table that has been looked at, and what the program takes for it.
+struct Looked {
+    table: Table,
+    kind: ModelKind,
+    fixed: [(String, u64); 2],
+    held: Vec<Grant>,
+    threads: usize,
+}
+
 /// What all trainings of a job have in common.
 struct Site<'a> {
     speaker: &'a Speaker,
@@ -302,11 +310,6 @@ impl Site<'_> {
         if told {
             describe(speaker, &table, kind, &why);
         }
-        let purpose = match kind {
-            ModelKind::Boost => Purpose::Trees,
-            // Networks take what linear models do.
-            _ => Purpose::Linear,
-        };
         let threads = match kind == ModelKind::Linear && table.is_numeric() {
             // Without a fit the whole plan is known already, and so is the least budget.
             true => {
@@ -316,7 +319,7 @@ impl Site<'_> {
                     seed: job.train.seed,
                     bytes: 0,
                 };
-                table.fit_encoders(purpose, &options, &sampling)?;
+                table.fit_encoders(purpose_of(kind), &options, &sampling)?;
                 let asked = |error| match error {
                     TrainError::BudgetTooSmall { least, holders, .. } => TrainError::BudgetTooSmall {
                         least,
@@ -350,6 +353,49 @@ impl Site<'_> {
         let ledger = Ledger::new(budget);
         let held = fixed.iter().map(|(name, bytes)| hold(&ledger, name, *bytes));
         let held = held.collect::<Result<Vec<Grant>>>()?;
+        let looked = Looked {
+            table,
+            kind,
+            fixed,
+            held,
+            threads,
+        };
+        let shrinking = Shrinking::of_table(&ledger, 0);
+        let trained = watched(speaker, budget, Some(shrinking), || {
+            self.fit_and_train(places, holdout, looked, &ledger, told)
+        });
+        match trained {
+            // What was granted in time stays, so it is a stage to come that has no room any more.
+            Err(error) if speaker.taken.explains(&error) => {
+                speaker.stopped(0, 0, places.checkpoint.exists());
+                Ok(None)
+            }
+            trained => trained,
+        }
+    }
+
+    /// Fits the encoders, and trains the model.
+    fn fit_and_train(
+        &self,
+        places: &Places,
+        holdout: Holdout,
+        looked: Looked,
+        ledger: &Ledger,
+        told: bool,
+    ) -> Result<Option<(Trained, Report)>> {
+        let Site {
+            speaker,
+            job,
+            budget,
+            runtime,
+        } = *self;
+        let Looked {
+            mut table,
+            kind,
+            fixed,
+            held,
+            threads,
+        } = looked;
         let free = ledger.free().saturating_sub(table.fit_needs(threads).bytes());
         let options = FitOptions {
             threads,
@@ -358,9 +404,11 @@ impl Site<'_> {
             // Half of what is left: the model and its buffers come later and need room too.
             bytes: free / 2,
         };
-        let mut passing = Passing::before(speaker, &ledger, "fit", table.source.bytes());
+        let mut passing = Passing::before(speaker, ledger, "fit", table.source.bytes());
         let mut progress = |position: Position, rows| passing.tell(position.piece, position.consumed, rows);
-        let Some(mut encoding) = table.fit_encoders_with(purpose, &options, &ledger, &mut progress)? else {
+        let Some(mut encoding) =
+            table.fit_encoders_with(purpose_of(kind), &options, ledger, &mut progress)?
+        else {
             speaker.stopped(0, 0, places.resume);
             return Ok(None);
         };
@@ -383,8 +431,9 @@ impl Site<'_> {
             table,
             changes: shared(&encoding).into_iter().chain(narrowed).collect(),
             encoding,
-            ledger,
-            budget,
+            ledger: ledger.clone(),
+            // What was taken away meanwhile is not planned with.
+            budget: ledger.budget(),
             fixed,
             held,
             holdout,
@@ -414,15 +463,24 @@ pub(super) fn hold(ledger: &Ledger, name: &str, bytes: u64) -> Result<Grant> {
     })?)
 }
 
+/// What the first pass over the data takes, beside what the encoders come to.
+fn needs_to_fit(table: &Table, threads: usize, runtime: u64) -> Vec<(String, u64)> {
+    vec![
+        (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
+        ("columns".into(), table.columns_bytes()),
+        (BUFFERS.into(), table.fit_needs(threads).bytes()),
+    ]
+}
+
+/// The least that it takes, as long as the table reads ahead as it does.
+pub(super) fn least_to_fit(table: &Table, runtime: u64) -> u64 {
+    let needs = needs_to_fit(table, 1, runtime);
+    needs.iter().map(|(_, bytes)| bytes).sum::<u64>().max(FLOOR)
+}
+
 /// As many threads as the first pass over the data has room for, which reads ahead as far as there is room for.
 fn threads_that_fit(table: &mut Table, threads: usize, runtime: u64, budget: u64) -> Result<usize> {
-    let needs = |table: &Table, threads: usize| {
-        vec![
-            (RUNTIME.to_string(), runtime + threads as u64 * THREAD_BYTES),
-            ("columns".into(), table.columns_bytes()),
-            (BUFFERS.into(), table.fit_needs(threads).bytes()),
-        ]
-    };
+    let needs = |table: &Table, threads: usize| needs_to_fit(table, threads, runtime);
     let total = |table: &Table, threads| {
         let needs = needs(table, threads);
         needs.iter().map(|(_, bytes)| bytes).sum::<u64>().max(FLOOR)
@@ -439,6 +497,15 @@ fn threads_that_fit(table: &mut Table, threads: usize, runtime: u64, budget: u64
             holders: needs(table, 1),
         }
         .into()),
+    }
+}
+
+/// What columns are encoded for.
+fn purpose_of(kind: ModelKind) -> Purpose {
+    match kind {
+        ModelKind::Boost => Purpose::Trees,
+        // Networks take what linear models do.
+        _ => Purpose::Linear,
     }
 }
 

@@ -14,6 +14,8 @@ use crate::networks::npy;
 use crate::tables::Random;
 
 const MB: u64 = 1_000_000;
+/// A limit that nothing here comes near.
+const WIDE: u64 = 300 * MB;
 
 /// A memory cgroup (v1) around a whole training, its supervisor included, with others in it.
 struct Around(PathBuf);
@@ -91,10 +93,13 @@ fn samples(place: &Place) {
     place.write("y.npy", npy("<i8", &[n], &labels));
 }
 
-/// Weights of a training that nobody disturbs.
-fn undisturbed(place: &Place, train: &str) -> Vec<u8> {
+/// The model of a run, as bytes.
+type ModelOf = fn(&Place, &str) -> Vec<u8>;
+
+/// The model of a training that nobody disturbs.
+fn undisturbed(place: &Place, train: &str, model: ModelOf) -> Vec<u8> {
     let whole = place.json(train);
-    place.weights(whole["run"]["id"].as_str().unwrap())
+    model(place, whole["run"]["id"].as_str().unwrap())
 }
 
 /// A training in a group, far enough that it has saved a checkpoint.
@@ -111,7 +116,7 @@ fn under_way(place: &Place, around: &Around, train: &str) -> Child {
 }
 
 /// Checks that a training stopped for its memory, and that it ends at the same weights once it is taken up.
-fn check_stopped(place: &Place, child: Child, expected: &[u8]) -> Value {
+fn check_stopped(place: &Place, child: Child, model: ModelOf, expected: &[u8]) -> Value {
     let answer = place.finish(child);
     assert_eq!(answer.code, Some(1), "{}", answer.stderr);
     assert!(
@@ -140,27 +145,14 @@ fn check_stopped(place: &Place, child: Child, expected: &[u8]) -> Value {
     // Where there is room again, it goes on.
     let resumed = place.json("resume last --memory 110MB");
     assert!(
-        place.weights(resumed["run"]["id"].as_str().unwrap()) == expected,
-        "other weights"
+        model(place, resumed["run"]["id"].as_str().unwrap()) == expected,
+        "another model"
     );
     why
 }
 
-#[test]
-fn a_limit_that_is_lowered_takes_the_samples_from_memory_and_then_ends_it_in_good_order() {
-    let Some(around) = Around::make("lowered", 300 * MB) else {
-        return;
-    };
-    let place = Place::new();
-    let train = job(&place, 30);
-    let expected = undisturbed(&place, &train);
-
-    let child = under_way(&place, &around, &train);
-    let before = around.held();
-    assert!(before > 45 * MB, "samples are held: {before}");
-    // More than is used, and less than it needs to feel safe.
-    assert!(around.limit(before + 2 * MB), "the limit can be lowered");
-    wait_until("the samples are let go", || around.held() + 30 * MB < before);
+/// Checks that a training went on with less, and ended at the same model.
+fn check_done(place: &Place, child: Child, model: ModelOf, expected: &[u8]) {
     let answer = place.finish(child);
     assert_eq!(answer.code, Some(0), "{}", answer.stderr);
     assert!(
@@ -168,27 +160,139 @@ fn a_limit_that_is_lowered_takes_the_samples_from_memory_and_then_ends_it_in_goo
         "{}",
         answer.stderr
     );
-    let id = place.json("show last")["id"].as_str().unwrap().to_string();
-    assert!(place.weights(&id) == expected, "other weights");
+    let run = place.json("show last");
+    assert_eq!(run["oom_kills"].as_u64().unwrap_or(0), 0, "{run}");
+    assert!(
+        model(place, run["id"].as_str().unwrap()) == expected,
+        "another model"
+    );
+}
+
+impl Around {
+    /// Lowers the limit step by step, as far as that or until the training ends; what is in use is never taken.
+    fn lower(&self, child: &mut Child, to: u64) {
+        let mut limit = WIDE;
+        while child.try_wait().unwrap().is_none() && limit > to {
+            let held = self.held();
+            // Where much was let go, it takes long to come near again.
+            let step = match limit.saturating_sub(held) / MB {
+                64.. => 16 * MB,
+                16.. => 4 * MB,
+                _ => MB,
+            };
+            if limit > held + 2 * MB + step {
+                limit -= step;
+                self.limit(limit);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_is_lowered_takes_the_samples_from_memory_and_then_ends_it_in_good_order() {
+    let Some(around) = Around::make("lowered", WIDE) else {
+        return;
+    };
+    let place = Place::new();
+    let train = job(&place, 30);
+    let expected = undisturbed(&place, &train, Place::weights);
+
+    let child = under_way(&place, &around, &train);
+    let before = around.held();
+    assert!(before > 45 * MB, "samples are held: {before}");
+    // More than is used, and less than it needs to feel safe.
+    assert!(around.limit(before + 2 * MB), "the limit can be lowered");
+    wait_until("the samples are let go", || around.held() + 30 * MB < before);
+    check_done(&place, child, Place::weights, &expected);
 
     // Step by step, until there is nothing left to let go.
-    assert!(around.limit(300 * MB));
+    assert!(around.limit(WIDE));
     let mut child = under_way(&place, &around, &train);
-    let mut limit = around.held() + 8 * MB;
-    while child.try_wait().unwrap().is_none() {
-        around.limit(limit);
-        // Where much was let go, it takes long to come near again; what is in use is never taken.
-        let held = around.held();
-        let step = if limit > held + 16 * MB { 4 * MB } else { MB };
-        limit = limit.saturating_sub(step).max(held + 2 * MB);
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let why = check_stopped(&place, child, &expected);
+    around.lower(&mut child, 0);
+    let why = check_stopped(&place, child, Place::weights, &expected);
     let sentence = why["verdict"]["sentence"].as_str().unwrap();
     assert!(
         sentence.contains("the limit was lowered from 300 MB to "),
         "{sentence}"
     );
+}
+
+/// A training on a table goes on within so many bytes, and stops when even more is taken.
+fn check_table(around: &Around, place: &Place, train: &str, model: ModelOf, within: u64) {
+    let expected = undisturbed(place, train, model);
+    let started = || {
+        assert!(around.limit(WIDE));
+        let known = place.run_ids();
+        let child = around.start(&mut place.command(train));
+        wait_for("it learns", Duration::from_secs(120), || {
+            let ids = place.run_ids();
+            let Some(id) = ids.iter().find(|id| !known.contains(id)) else {
+                return false;
+            };
+            let checkpoint = place.home.join("runs").join(id).join("checkpoint/state.json");
+            let run = place.look("show last");
+            let basis = run["plan"]["times"]["basis"].as_str().unwrap_or_default();
+            // Linear models have saved an epoch by then, of trees some were timed.
+            run["id"] == id.as_str() && (checkpoint.exists() || basis.contains("of the training itself"))
+        });
+        child
+    };
+    let mut child = started();
+    around.lower(&mut child, within);
+    check_done(place, child, model, &expected);
+    let mut child = started();
+    around.lower(&mut child, 0);
+    check_stopped(place, child, model, &expected);
+}
+
+#[test]
+fn trees_let_go_of_their_rows_and_then_end_in_good_order() {
+    let Some(around) = Around::make("trees", WIDE) else {
+        return;
+    };
+    let mut random = Random(5);
+    let mut text = String::from("y");
+    (0..24).for_each(|i| text.push_str(&format!(",x{i}")));
+    for _ in 0..500_000 {
+        let digits: Vec<u64> = (0..24).map(|_| random.next() >> 60).collect();
+        let sum = digits[0] + digits[1] * digits[2] / 8 + (random.next() >> 61);
+        text.push_str(if sum > digits[3] + 12 { "\n1" } else { "\n0" });
+        digits
+            .iter()
+            .for_each(|digit| text.push_str(&format!(",{digit}")));
+    }
+    // Rows and their state take 22 MB.
+    let place = Place::with(text + "\n");
+    let train = "train data.csv --target y --model boost --trees 250 --depth 4 --threads 1 --memory 110MB";
+    check_table(&around, &place, train, Place::forest, 22 * MB);
+}
+
+#[test]
+fn a_linear_model_lets_go_of_what_it_read_ahead_and_then_ends_in_good_order() {
+    let Some(around) = Around::make("linear", WIDE) else {
+        return;
+    };
+    let mut random = Random(6);
+    let mut text = String::from("y,text\n");
+    for _ in 0..60_000 {
+        let words: Vec<u64> = (0..50).map(|_| random.next() >> 52).collect();
+        let some = words.iter().filter(|word| **word % 5 == 0).count() as u64;
+        text.push_str(if some + (random.next() >> 62) > 11 {
+            "1,"
+        } else {
+            "0,"
+        });
+        words.iter().for_each(|word| text.push_str(&format!("w{word} ")));
+        text.push('\n');
+    }
+    // Pieces and what becomes of them take 55 MB; no epoch of so wide a model is known to be the last one.
+    let place = Place::with(text);
+    let job = "memory = \"110MB\"\n[data]\npath = \"data.csv\"\ntarget = \"y\"\n[features]\n\
+               text = { encode = \"tokens\", bits = 16, words = 3 }\n[model]\nkind = \"linear\"\n\
+               [train]\nepochs = 30\nthreads = 4\npack = false\n";
+    place.write("job.toml", job);
+    check_table(&around, &place, "train job.toml", Place::weights, 40 * MB);
 }
 
 /// Takes 2 MB more every tenth of a second, until it is told to end or has taken so many.
@@ -213,7 +317,7 @@ fn a_neighbour_that_grows_ends_it_in_good_order() {
     }
     let place = Place::new();
     let train = job(&place, 100);
-    let expected = undisturbed(&place, &train);
+    let expected = undisturbed(&place, &train, Place::weights);
     let child = under_way(&place, &around, &train);
     let mut python = Command::new("python3");
     python.args(["-c", NEIGHBOUR, "70"]).stdin(Stdio::piped());

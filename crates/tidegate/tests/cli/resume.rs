@@ -30,6 +30,12 @@ fn interrupted_and_resumed_it_ends_as_if_nothing_had_happened() {
     let run = show(&place, &training.id);
     assert_eq!(run["status"], "stopped");
     assert!(run["peak_bytes"].as_u64().is_some());
+    let why = place.json("why last");
+    assert_eq!(
+        (&why["verdict"]["cause"], &why["verdict"]["grade"]),
+        (&"stopped".into(), &"proven".into()),
+        "{why}"
+    );
 
     let resumed = place.json("resume last");
     assert_eq!(resumed["report"]["epochs"], epochs);

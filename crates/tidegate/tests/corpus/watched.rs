@@ -16,7 +16,9 @@ use crate::header::{After, Program};
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Limits of the process itself, and limits of a container around it.
 const INSIDE: [&str; 3] = ["as", "nofile", "cpu"];
-const AROUND: [&str; 4] = ["shm", "disk", "pids", "swapped"];
+const AROUND: [&str; 5] = ["shm", "disk", "pids", "memory", "swapped"];
+/// What of it needs a controller of cgroup v1.
+const CONTROLLERS: [(&str, &str); 3] = [("pids", "pids"), ("memory", "memory"), ("swapped", "memory")];
 
 /// What became of a program.
 #[derive(Debug)]
@@ -59,10 +61,13 @@ pub(crate) fn watch(tools: &Tools, program: &Program) -> Result<Watched, Unwatch
     fs::create_dir(&work).unwrap();
     let mut command = command(tools, program)?;
     command.current_dir(&work).env("TIDEGATE_HOME", &home);
-    if let Some(folder) = tools.python.as_deref().and_then(Path::parent) {
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", folder.display()));
-    }
+    // Programs may train, too.
+    let tidegate = Path::new(env!("CARGO_BIN_EXE_tidegate"));
+    let folders = tools.python.as_deref().into_iter().chain([tidegate]);
+    let folders = folders.filter_map(Path::parent).map(Path::to_path_buf);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
+    command.env("PATH", path.unwrap());
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -129,8 +134,10 @@ fn lacking(program: &Program) -> Option<String> {
     if around && !is_root {
         return Some("root to set its limits".into());
     }
-    let no_pids = program.limit("pids").is_some() && !Path::new("/sys/fs/cgroup/pids").is_dir();
-    no_pids.then(|| "pids controller of cgroup v1".into())
+    let missing = CONTROLLERS.into_iter().find(|(key, controller)| {
+        program.limit(key).is_some() && !Path::new("/sys/fs/cgroup").join(controller).is_dir()
+    });
+    missing.map(|(_, controller)| format!("{controller} controller of cgroup v1"))
 }
 
 /// `within … -- tidegate run … -- prlimit … python3 program.py`

@@ -4,20 +4,16 @@ use std::sync::Mutex;
 
 use tidegate_data::target::Task;
 
+use super::crew::Crew;
 use super::objective::{Losses, Objective, predictions};
-use super::pass::{Crew, Halt, Route, Site, pass};
+use super::pass::{Halt, Route, pass};
 use super::rows::Part;
 use super::start::Facts;
 use super::state::Pieces;
 use crate::{Evaluator, Quality};
 
 /// The quality of the margins as they stand.
-pub(super) fn evaluate(
-    site: &Site<'_>,
-    crew: &mut Crew,
-    objective: Objective,
-    facts: &Facts,
-) -> Result<Quality, Halt> {
+pub(super) fn evaluate(crew: &mut Crew<'_>, objective: Objective, facts: &Facts) -> Result<Quality, Halt> {
     let task = match objective {
         Objective::Squared => Task::Regression,
         Objective::Logistic => Task::Binary,
@@ -40,7 +36,6 @@ pub(super) fn evaluate(
     };
     let evaluator = Mutex::new(evaluator);
     pass(
-        site,
         crew,
         &route,
         &|_, visited, state| {

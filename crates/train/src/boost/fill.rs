@@ -2,118 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use tidegate_data::pack::{BinsPack, BinsWriter, Part};
+use tidegate_data::pack::BinsWriter;
 use tidegate_data::{Batch, PackProblem, PassOptions, Position, RowCounts, Table};
-use tidegate_memory::{Grant, Holder, Ledger};
+use tidegate_memory::{Grant, Ledger, Spare};
 
 use super::plan::Kept;
-use super::rows::{Block, BlockBuffer, Blocks, Resident};
+use super::rows::{BlockBuffer, Resident};
+use super::store::Rows;
 use super::{FeatureBins, Plan, ROWS, Shape};
 use crate::{Error, Result};
-
-/// Binned rows, the first blocks in memory and the others in a pack.
-pub struct Rows {
-    resident: Resident,
-    kept: Kept,
-    /// Of all blocks, unless all of them are in memory.
-    pack: Option<BinsPack>,
-}
-
-impl Rows {
-    /// Whether a pack has the rows that are planned for, in such blocks.
-    pub fn fits(pack: &BinsPack, shape: &Shape) -> bool {
-        let largest = (0..pack.n_blocks()).map(|block| pack.n_rows(block)).max();
-        pack.total_rows() == shape.n_rows as u64
-            && pack.n_blocks() == shape.n_blocks()
-            && largest.unwrap_or(0) <= shape.block_rows
-    }
-
-    /// Reads as many blocks of a pack into memory as the plan has room for.
-    pub fn from_pack(pack: BinsPack, plan: &Plan, ledger: &Ledger) -> Result<Rows> {
-        let (shape, kept) = (&plan.shape, plan.kept);
-        let holder = ledger.holder(ROWS);
-        let mut resident = Resident::new(shape.n_rows, shape.n_features, shape.block_rows, &holder)?;
-        for block in 0..kept.bins {
-            let mut buffer = BlockBuffer::new(pack.n_rows(block), shape.n_features, Part::Whole);
-            read(&pack, block, Part::Whole, &mut buffer)?;
-            resident.push_block(kept_of(block, kept, buffer))?;
-        }
-        Ok(Rows {
-            resident,
-            kept,
-            pack: (!plan.rows_fit()).then_some(pack),
-        })
-    }
-}
-
-/// What stays in memory of a block that was read.
-fn kept_of(block: usize, kept: Kept, mut rows: BlockBuffer) -> BlockBuffer {
-    if block >= kept.labels {
-        (rows.target, rows.held_out) = Default::default();
-    }
-    rows
-}
-
-fn read(pack: &BinsPack, block: usize, part: Part, buffer: &mut BlockBuffer) -> Result<()> {
-    let BlockBuffer {
-        bins,
-        target,
-        held_out,
-    } = buffer;
-    Ok(pack.read_block(block, part, bins, target, held_out)?)
-}
-
-impl Blocks for Rows {
-    fn n_blocks(&self) -> usize {
-        self.pack
-            .as_ref()
-            .map_or(self.resident.n_blocks(), BinsPack::n_blocks)
-    }
-
-    fn n_rows(&self, block: usize) -> usize {
-        match &self.pack {
-            Some(pack) => pack.n_rows(block),
-            None => self.resident.n_rows(block),
-        }
-    }
-
-    fn n_features(&self) -> usize {
-        self.resident.n_features()
-    }
-
-    fn in_memory(&self, block: usize, part: Part) -> bool {
-        let bins = block < self.kept.bins || !part.has_bins();
-        let labels = block < self.kept.labels || !part.has_labels();
-        self.pack.is_none() || (bins && labels)
-    }
-
-    fn read(&self, block: usize, part: Part, buffer: &mut BlockBuffer) -> Result<()> {
-        let part = match part {
-            Part::Whole if block < self.kept.bins => Part::Labels,
-            part => part,
-        };
-        match &self.pack {
-            Some(pack) if !self.in_memory(block, part) => read(pack, block, part, buffer),
-            _ => Ok(()),
-        }
-    }
-
-    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b BlockBuffer) -> Block<'b> {
-        let (n_rows, n_features) = (self.n_rows(block), self.n_features());
-        let of = |part: Part| match self.in_memory(block, part) {
-            true => self.resident.block(block, part, buffer),
-            false => buffer.block(part, n_rows, n_features),
-        };
-        let mut rows = Block::default();
-        if part.has_bins() {
-            rows.bins = of(Part::Bins).bins;
-        }
-        if part.has_labels() {
-            (rows.target, rows.held_out) = (of(Part::Labels).target, of(Part::Labels).held_out);
-        }
-        rows
-    }
-}
 
 /// Streams `table` once and bins its rows. Blocks beyond those that the plan keeps in memory are read from the pack
 /// that `writer` makes of all of them. `progress` hears of every piece and may end it: then there is `None`, and no pack.
@@ -126,7 +23,7 @@ pub fn fill(
     ledger: &Ledger,
     mut progress: impl FnMut(Position, u64) -> ControlFlow<()>,
 ) -> Result<Option<(Rows, RowCounts)>> {
-    let mut filling = Filling::new(plan, writer, &ledger.holder(ROWS))?;
+    let mut filling = Filling::new(plan, writer, ledger)?;
     let (mut n_rows, mut stopped) = (0, false);
     let counts = table.pass(
         options,
@@ -151,12 +48,7 @@ pub fn fill(
     if n_rows != plan.shape.n_rows as u64 {
         return Err(changed(table));
     }
-    let rows = filling.finish()?;
-    match &rows.pack {
-        // Somebody else put another one in its place meanwhile.
-        Some(pack) if pack.total_rows() != n_rows => Err(no_pack(pack.of_other_rows())),
-        _ => Ok(Some((rows, counts))),
-    }
+    Ok(Some((filling.finish()?, counts)))
 }
 
 /// The first rows of `table`, binned and in memory: to see how long trees take.
@@ -197,42 +89,65 @@ fn binned(batch: &Batch, features: &[FeatureBins]) -> Vec<u8> {
 }
 
 /// Rows on their way into blocks.
-struct Filling {
-    resident: Resident,
+enum Filling<'l> {
+    /// All of them stay in memory.
+    Whole(Resident),
+    Packed(Box<Packing<'l>>),
+}
+
+/// Blocks on their way into a pack, the first ones kept in memory, too.
+struct Packing<'l> {
+    writer: BinsWriter,
+    rows: Rows,
     kept: Kept,
     shape: Shape,
-    writer: Option<BinsWriter>,
-    /// The block under way, where not all of them stay in memory.
+    /// The block under way.
     current: BlockBuffer,
-    n_blocks: usize,
+    ledger: &'l Ledger,
+    spare: Spare,
     #[expect(dead_code, reason = "held for its drop")]
     grant: Grant,
 }
 
-impl Filling {
-    fn new(plan: &Plan, writer: Option<BinsWriter>, holder: &Holder) -> Result<Filling> {
-        let shape = plan.shape;
-        // Where all blocks stay, the one under way is one of them.
-        let bytes = if writer.is_some() { plan.block_bytes() } else { 0 };
-        let grant = holder
-            .try_grant(bytes)
-            .map_err(|source| Error::Memory { what: ROWS, source })?;
-        Ok(Filling {
-            resident: Resident::new(shape.n_rows, shape.n_features, shape.block_rows, holder)?,
+impl<'l> Filling<'l> {
+    fn new(plan: &Plan, writer: Option<BinsWriter>, ledger: &'l Ledger) -> Result<Filling<'l>> {
+        let (shape, holder) = (plan.shape, ledger.holder(ROWS));
+        let Some(writer) = writer else {
+            let resident = Resident::new(shape.n_rows, shape.n_features, shape.block_rows, &holder)?;
+            return Ok(Filling::Whole(resident));
+        };
+        let grant = holder.try_grant(plan.block_bytes());
+        Ok(Filling::Packed(Box::new(Packing {
+            writer,
+            rows: Rows::none(&shape, &holder)?,
             kept: plan.kept,
             shape,
-            writer,
             current: BlockBuffer::default(),
-            n_blocks: 0,
-            grant,
-        })
+            ledger,
+            spare: ledger.spare(0),
+            grant: grant.map_err(|source| Error::Memory { what: ROWS, source })?,
+        })))
     }
 
     #[inline]
     fn push(&mut self, bins: &[u8], target: f32, held_out: bool) -> Result<()> {
-        if self.writer.is_none() {
-            return self.resident.push(bins, target, held_out);
+        match self {
+            Filling::Whole(resident) => resident.push(bins, target, held_out),
+            Filling::Packed(packing) => packing.push(bins, target, held_out),
         }
+    }
+
+    fn finish(self) -> Result<Rows> {
+        match self {
+            Filling::Whole(resident) => Ok(Rows::all(resident)),
+            Filling::Packed(packing) => packing.finish(),
+        }
+    }
+}
+
+impl Packing<'_> {
+    #[inline]
+    fn push(&mut self, bins: &[u8], target: f32, held_out: bool) -> Result<()> {
         if self.current.target.is_empty() {
             let n_rows = self.shape.largest_block();
             self.current.bins.reserve_exact(n_rows * self.shape.n_features);
@@ -255,19 +170,14 @@ impl Filling {
             target,
             held_out,
         } = &mut self.current;
-        if let Some(writer) = &mut self.writer {
-            writer.push_block(bins, target, held_out).map_err(no_pack)?;
-        }
-        if self.n_blocks < self.kept.bins {
-            let rows = std::mem::take(&mut self.current);
-            self.resident
-                .push_block(kept_of(self.n_blocks, self.kept, rows))?;
-        } else {
-            bins.clear();
-            target.clear();
-            held_out.clear();
-        }
-        self.n_blocks += 1;
+        self.writer.push_block(bins, target, held_out).map_err(no_pack)?;
+        let n_rows = target.len();
+        self.rows
+            .push(n_rows, &mut self.current, &mut self.kept, self.ledger);
+        self.spare.tell(self.rows.bytes());
+        self.current.bins.clear();
+        self.current.target.clear();
+        self.current.held_out.clear();
         Ok(())
     }
 
@@ -275,12 +185,12 @@ impl Filling {
         if !self.current.target.is_empty() {
             self.end_block()?;
         }
-        let pack = self.writer.map(BinsWriter::finish).transpose().map_err(no_pack)?;
-        Ok(Rows {
-            resident: self.resident,
-            kept: self.kept,
-            pack,
-        })
+        let pack = self.writer.finish().map_err(no_pack)?;
+        // Somebody else put another one in its place meanwhile.
+        if pack.total_rows() != self.rows.total_rows() as u64 {
+            return Err(no_pack(pack.of_other_rows()));
+        }
+        Ok(self.rows.packed(pack))
     }
 }
 

@@ -6,7 +6,8 @@
 //! the slopes and curvatures of the loss are added up by bin for one child of every split (`histogram`), the
 //! other being what is left of the parent; then every node finds its best split (`split`). The pass that ends
 //! a tree updates the margins and begins the next one, so a tree of depth `d` takes `d` passes, and where the
-//! blocks and their state live makes no other difference than time ([`Plan`]).
+//! blocks and their state live makes no other difference than time ([`Plan`]); where memory is taken away, they are let go
+//! of between two passes (`crew`).
 //!
 //! All sums that decide are sums of integers (`objective`), so the forest is the same to the last bit for any
 //! number of threads, any budget, and after a resume.
@@ -14,6 +15,7 @@
 mod bins;
 mod categories;
 mod checkpoint;
+mod crew;
 mod evaluate;
 mod fill;
 mod forest;
@@ -27,9 +29,11 @@ mod pass;
 mod permutation;
 mod plan;
 mod rows;
+mod scratch;
 mod split;
 mod start;
 mod state;
+mod store;
 mod train;
 mod tree;
 mod xgboost;
@@ -37,12 +41,13 @@ mod xgboost;
 pub use bins::{FeatureBins, MAX_CATEGORIES, MAX_CUTS};
 pub use categories::BinSet;
 pub use checkpoint::{Settings, load_checkpoint, save_checkpoint};
-pub use fill::{Rows, fill, first_rows};
+pub use fill::{fill, first_rows};
 pub use forest::{Forest, Importance, Tree};
 pub use objective::{Objective, predictions};
 pub use options::{Growth, Options};
 pub use permutation::{PERMUTED_ROWS, Permutation, Permuted, permutation_bytes, permutation_importance};
 pub use plan::{Kept, Plan, ROWS, Shape, Streamed, TREES, plan};
 pub use rows::{BLOCK_ROWS, Block, BlockBuffer, Blocks, MOST_BLOCK_ROWS, Part, Resident, rows_bytes};
+pub use store::Rows;
 pub use train::{Outcome, Round, Trained, Training, train};
 pub use xgboost::to_xgboost;

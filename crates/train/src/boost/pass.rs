@@ -10,22 +10,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
+use super::crew::Crew;
 use super::histogram::Packed;
 use super::objective::Losses;
 use super::rows::{Block, BlockBuffer, Blocks, Part};
 use super::state::{BlockState, Pieces, StateBuffer, States};
 use crate::{Error, Result};
-
-/// Those who work on blocks, and what they work with; made once.
-#[derive(Debug)]
-pub(super) struct Crew {
-    /// One for each thread.
-    pub(super) tools: Vec<Tools>,
-    /// None if all blocks are in memory.
-    pub(super) slots: Vec<Slot>,
-    /// Threads that read and write; without any, those that visit do.
-    pub(super) n_carriers: usize,
-}
 
 /// What is lent to the work on a block.
 #[derive(Debug)]
@@ -57,11 +47,27 @@ impl From<Error> for Halt {
 
 /// What a pass goes over.
 pub(super) struct Site<'a> {
-    pub(super) blocks: &'a dyn Blocks,
-    pub(super) states: &'a States,
+    pub(super) blocks: &'a mut dyn Blocks,
+    pub(super) states: States,
     /// The number of the first row of each block.
-    pub(super) first_rows: &'a [u64],
-    pub(super) stop: &'a AtomicBool,
+    first_rows: Vec<u64>,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn new(blocks: &'a mut dyn Blocks, states: States, stop: &'a AtomicBool) -> Site<'a> {
+        let mut first_rows = Vec::with_capacity(blocks.n_blocks());
+        (0..blocks.n_blocks()).fold(0, |first, block| {
+            first_rows.push(first);
+            first + blocks.n_rows(block) as u64
+        });
+        Site {
+            blocks,
+            states,
+            first_rows,
+            stop,
+        }
+    }
 }
 
 /// A block with its place in the whole.
@@ -86,12 +92,20 @@ type Visit<'v> = &'v (dyn Fn(&mut Tools, &Visited<'_>, &mut BlockState<'_>) -> L
 /// Visits every block, in no certain order unless the route has one, and then lets all who visited `finish`. The losses come
 /// back in the order of the blocks.
 pub(super) fn pass(
-    site: &Site<'_>,
-    crew: &mut Crew,
+    crew: &mut Crew<'_>,
     route: &Route,
     visit: Visit<'_>,
     finish: &(dyn Fn(&mut Tools) + Sync),
 ) -> Result<Vec<Losses>, Halt> {
+    crew.make_room()?;
+    let Crew {
+        site,
+        tools,
+        slots,
+        n_carriers,
+        ..
+    } = crew;
+    let site = &*site;
     let n_blocks = site.blocks.n_blocks();
     let is_there = |block: &usize| {
         site.blocks.in_memory(*block, route.rows)
@@ -106,7 +120,7 @@ pub(super) fn pass(
         tasks: Mutex::new(Tasks {
             there: 0..n_there,
             unread: n_there..n_blocks,
-            free: std::mem::take(&mut crew.slots),
+            free: std::mem::take(slots),
             ready: VecDeque::new(),
             unwritten: Vec::new(),
             n_reading: 0,
@@ -118,11 +132,9 @@ pub(super) fn pass(
         for_carriers: Condvar::new(),
         losses: Mutex::new(vec![Losses::default(); n_blocks]),
     };
-    let n_visitors = if route.in_order { 1 } else { crew.tools.len() };
-    let n_carriers = if n_there < n_blocks { crew.n_carriers } else { 0 };
-    let (first, others) = crew.tools[..n_visitors]
-        .split_first_mut()
-        .expect("there is somebody");
+    let n_visitors = if route.in_order { 1 } else { tools.len() };
+    let n_carriers = if n_there < n_blocks { *n_carriers } else { 0 };
+    let (first, others) = tools[..n_visitors].split_first_mut().expect("there is somebody");
     std::thread::scope(|scope| {
         let carrier = || std::thread::Builder::new().spawn_scoped(scope, || desk.carry());
         // Where no thread can be had for it, those who visit carry, too.
@@ -138,7 +150,7 @@ pub(super) fn pass(
         finish(first);
     });
     let tasks = desk.tasks.into_inner().expect("no thread panics with it");
-    crew.slots = tasks.free;
+    *slots = tasks.free;
     if let Some(error) = tasks.failed {
         return Err(Halt::Failed(error));
     }
@@ -149,8 +161,8 @@ pub(super) fn pass(
 }
 
 /// Where the threads of a pass get their tasks.
-struct Desk<'d> {
-    site: &'d Site<'d>,
+struct Desk<'d, 's> {
+    site: &'d Site<'s>,
     route: &'d Route,
     visit: Visit<'d>,
     tasks: Mutex<Tasks>,
@@ -225,7 +237,7 @@ impl Tasks {
     }
 }
 
-impl Desk<'_> {
+impl Desk<'_, '_> {
     /// Visits blocks until there are no more, and carries them, too, if nobody else does.
     fn go_round(&self, tools: &mut Tools, alone: bool) {
         let _guard = Guard(self);
@@ -361,9 +373,9 @@ impl Tasks {
 }
 
 /// Lets nobody wait for a thread that panicked.
-struct Guard<'g>(&'g Desk<'g>);
+struct Guard<'g, 'd, 's>(&'g Desk<'d, 's>);
 
-impl Drop for Guard<'_> {
+impl Drop for Guard<'_, '_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking()
             && let Ok(mut tasks) = self.0.tasks.lock()

@@ -77,6 +77,16 @@ pub struct Kept {
 impl Kept {
     const NONE: Kept = Kept::all(0);
 
+    /// What both keep.
+    fn and(self, other: Kept) -> Kept {
+        Kept {
+            bins: self.bins.min(other.bins),
+            labels: self.labels.min(other.labels),
+            hot: self.hot.min(other.hot),
+            cold: self.cold.min(other.cold),
+        }
+    }
+
     const fn all(n_blocks: usize) -> Kept {
         Kept {
             bins: n_blocks,
@@ -137,6 +147,41 @@ impl Plan {
             state: all_state - state(self.rows_of(self.kept.hot), self.rows_of(self.kept.cold)),
             all_state,
         }
+    }
+
+    /// The same with less in memory, as much as fits in another budget, in the fastest way.
+    pub fn within(&self, options: &Options, budget: u64) -> Option<Plan> {
+        let draft = Plan {
+            budget,
+            // They have been read.
+            shape: Shape {
+                rows_at_most: u64::MAX,
+                ..self.shape
+            },
+            ..self.clone()
+        };
+        let with = |carriers: usize| {
+            let plan = Plan {
+                carriers,
+                ..draft.clone()
+            };
+            let plan = plan.filled(options)?;
+            let kept = plan.kept.and(self.kept);
+            let plan = Plan { kept, ..plan }.with_holders(options);
+            (plan.total() <= budget).then_some(plan)
+        };
+        let plans = CARRIERS.into_iter().filter_map(with);
+        plans.min_by(|a, b| a.nanoseconds(options).total_cmp(&b.nanoseconds(options)))
+    }
+
+    /// The same with nothing of the rows in memory, in the way that takes least.
+    pub fn least(&self, options: &Options) -> Plan {
+        let least = Plan {
+            kept: Kept::NONE,
+            carriers: 0,
+            ..self.clone()
+        };
+        least.with_holders(options)
     }
 
     /// The rows of so many blocks.

@@ -1,5 +1,7 @@
 //! Binned rows in blocks: some in memory, the rest read when their turn comes.
 
+use std::path::Path;
+
 pub use tidegate_data::pack::Part;
 use tidegate_memory::{Grant, Holder};
 
@@ -20,6 +22,8 @@ pub const BLOCK_ROWS: usize = 16_384;
 /// **A part fits**: the first [`Kept::bins`](super::Kept::bins) blocks have their bins in memory, the first
 /// [`Kept::labels`](super::Kept::labels) all of them, and the rest is read. The trainer does not see the difference.
 ///
+/// **Memory is taken away**: [`keep`](Self::keep) lets go of blocks between two passes.
+///
 /// A pass asks for every block once, from several threads, in no certain order. The same block always has the
 /// same rows.
 pub trait Blocks: Sync {
@@ -34,11 +38,49 @@ pub trait Blocks: Sync {
     /// That part of a block, from memory and from the buffer that it was read into.
     fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b BlockBuffer) -> Block<'b>;
 
+    /// Whether [`keep`](Self::keep) lets go of what is in memory.
+    fn can_let_go(&self) -> bool {
+        false
+    }
+
+    /// Lets go of all bins but those of the first blocks, and of all labels likewise. What could not be read again is first
+    /// written to a file in `folder`, which goes when these blocks do.
+    fn keep(&mut self, _n_bins: usize, _n_labels: usize, _folder: &Path) -> Result<()> {
+        Ok(())
+    }
+
     fn largest_block(&self) -> usize {
         (0..self.n_blocks())
             .map(|block| self.n_rows(block))
             .max()
             .unwrap_or(0)
+    }
+}
+
+/// Blocks that are only lent can be read and not be let go of.
+impl Blocks for &dyn Blocks {
+    fn n_blocks(&self) -> usize {
+        (**self).n_blocks()
+    }
+
+    fn n_rows(&self, block: usize) -> usize {
+        (**self).n_rows(block)
+    }
+
+    fn n_features(&self) -> usize {
+        (**self).n_features()
+    }
+
+    fn in_memory(&self, block: usize, part: Part) -> bool {
+        (**self).in_memory(block, part)
+    }
+
+    fn read(&self, block: usize, part: Part, buffer: &mut BlockBuffer) -> Result<()> {
+        (**self).read(block, part, buffer)
+    }
+
+    fn block<'b>(&'b self, block: usize, part: Part, buffer: &'b BlockBuffer) -> Block<'b> {
+        (**self).block(block, part, buffer)
     }
 }
 
@@ -144,12 +186,32 @@ impl Resident {
         Ok(())
     }
 
-    /// Appends a block, with or without its labels.
-    pub(super) fn push_block(&mut self, block: BlockBuffer) -> Result<()> {
+    /// Appends a block, with or without its labels; `false` where there is no room for it.
+    pub(super) fn push_block(&mut self, block: BlockBuffer) -> bool {
         let bytes = block.bins.len() as u64 + labels_bytes(block.target.len());
-        self.grant.try_grow(bytes).map_err(refused)?;
-        self.blocks.push(block);
-        Ok(())
+        let has_room = self.grant.try_grow(bytes).is_ok();
+        if has_room {
+            self.blocks.push(block);
+        }
+        has_room
+    }
+
+    /// Lets go of that part of a block.
+    pub(super) fn let_go(&mut self, block: usize, part: Part) {
+        let block = &mut self.blocks[block];
+        if part.has_bins() {
+            self.grant.shrink(block.bins.len() as u64);
+            block.bins = Vec::new();
+        }
+        if part.has_labels() {
+            self.grant.shrink(labels_bytes(block.target.len()));
+            (block.target, block.held_out) = Default::default();
+        }
+    }
+
+    /// That part of a block, which has so many rows.
+    pub(super) fn block_of(&self, block: usize, part: Part, n_rows: usize) -> Block<'_> {
+        self.blocks[block].block(part, n_rows, self.n_features)
     }
 
     fn begin_block(&mut self) -> Result<()> {
@@ -200,6 +262,6 @@ impl Blocks for Resident {
     }
 
     fn block<'b>(&'b self, block: usize, part: Part, _: &'b BlockBuffer) -> Block<'b> {
-        self.blocks[block].block(part, self.n_rows(block), self.n_features)
+        self.block_of(block, part, self.n_rows(block))
     }
 }

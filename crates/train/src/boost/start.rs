@@ -2,8 +2,9 @@
 
 use std::sync::Mutex;
 
+use super::crew::Crew;
 use super::objective::{Losses, Objective};
-use super::pass::{Crew, Halt, Route, Site, pass};
+use super::pass::{Halt, Route, pass};
 use super::rows::{Block, Part};
 use super::state::Pieces;
 
@@ -134,14 +135,14 @@ impl Facts {
 }
 
 /// Looks at all targets once.
-pub(super) fn facts(site: &Site<'_>, crew: &mut Crew, objective: Objective) -> Result<Facts, Halt> {
+pub(super) fn facts(crew: &mut Crew<'_>, objective: Objective) -> Result<Facts, Halt> {
     let n_classes = match objective {
         Objective::Squared => 0,
         Objective::Logistic => 2,
         Objective::Softmax(classes) => classes,
     };
     // Kept apart until all are there, because sums of floats depend on their order.
-    let found = Mutex::new(vec![None; site.blocks.n_blocks()]);
+    let found = Mutex::new(vec![None; crew.site.blocks.n_blocks()]);
     let route = Route {
         rows: Part::Labels,
         reads: Pieces::default(),
@@ -149,7 +150,6 @@ pub(super) fn facts(site: &Site<'_>, crew: &mut Crew, objective: Objective) -> R
         in_order: false,
     };
     pass(
-        site,
         crew,
         &route,
         &|_, visited, _| {

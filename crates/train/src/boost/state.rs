@@ -1,17 +1,11 @@
 //! What is kept of every row between passes, block by block: in memory while it fits, in a scratch file else.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, IoSliceMut};
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_data::direct::{DirectFile, PAGE_BYTES, is_unsupported};
-
-use crate::{Error, Result};
+use super::scratch::{Scratch, bytes_mut, whole_pages};
+use crate::Result;
 
 /// The state of the rows of a block, as far as a pass asked for it.
 pub(super) struct BlockState<'s> {
@@ -109,6 +103,23 @@ impl Pieces {
     fn has_cold(&self) -> bool {
         self.norms || !self.margins.is_empty()
     }
+
+    /// Only what every pass uses, or only what is used where a tree ends.
+    fn hot(&self) -> Pieces {
+        Pieces {
+            gradients: self.gradients,
+            order: self.order,
+            ..Pieces::default()
+        }
+    }
+
+    fn cold(&self) -> Pieces {
+        Pieces {
+            margins: self.margins.clone(),
+            norms: self.norms,
+            ..Pieces::default()
+        }
+    }
 }
 
 /// The states of all blocks: those of the first ones in memory, the others in a file.
@@ -173,6 +184,37 @@ impl States {
         buffer
     }
 
+    /// Lets go of all state but that of the first blocks: the others are written to the file, the last first.
+    pub(super) fn keep(&mut self, n_hot: usize, n_cold: usize, folder: &Path) -> Result<()> {
+        if self.hot.len() <= n_hot && self.cold.len() <= n_cold {
+            return Ok(());
+        }
+        if self.scratch.is_none() {
+            self.scratch = Some(Scratch::new(folder)?);
+        }
+        let all = Pieces {
+            margins: 0..self.n_outputs,
+            norms: true,
+            gradients: true,
+            order: true,
+        };
+        let of_nobody = "nobody has it between two passes";
+        let mut buffer = StateBuffer::default();
+        while self.cold.len() > n_cold
+            && let Some(cold) = self.cold.pop()
+        {
+            buffer.cold = cold.into_inner().expect(of_nobody);
+            self.write(self.cold.len(), &mut buffer, &all.cold())?;
+        }
+        while self.hot.len() > n_hot
+            && let Some(hot) = self.hot.pop()
+        {
+            buffer.hot = hot.into_inner().expect(of_nobody);
+            self.write(self.hot.len(), &mut buffer, &all.hot())?;
+        }
+        Ok(())
+    }
+
     /// Lends the state of a block: from memory, and from the buffer where it has been read.
     pub(super) fn lend<R>(
         &self,
@@ -227,43 +269,74 @@ impl States {
         let Some(scratch) = &self.scratch else {
             return Ok(());
         };
-        let (n_rows, n) = (self.n_rows[block], self.n_outputs);
-        let pages = |bytes: usize| bytes.next_multiple_of(PAGE_BYTES) as u64;
-        let (values, order) = (
-            pages(self.block_rows * size_of::<f32>()),
-            pages(self.block_rows * size_of::<u16>()),
-        );
-        let ranges = pages(self.n_nodes * size_of::<[u32; 2]>());
-        // Margins, norms, slopes, order and ranges, each of which begins a page. What is in memory leaves a hole.
-        let start = block as u64 * ((n as u64 + 2) * values + order + ranges);
-        let place = |i: usize| start + i as u64 * values;
+        let mut piece = |place: u64, bytes: &mut [u8]| piece(scratch, place, bytes);
         if block >= self.cold.len() {
-            // Those of a block that fills its pages stand one behind the other.
-            let at_once = if values == (n_rows * size_of::<f32>()) as u64 {
-                CLASSES
-            } else {
-                1
-            };
-            for class in pieces.margins.clone().step_by(at_once) {
-                let end = (class + at_once).min(pieces.margins.end);
-                let margins = &mut buffer.cold.margins[class * n_rows..end * n_rows];
-                piece(scratch, place(class), bytes_mut(margins))?;
-            }
-            if pieces.norms && n_norms(n) > 0 {
-                piece(scratch, place(n), bytes_mut(&mut buffer.cold.norms[..n_rows]))?;
-            }
+            self.each_cold(block, &mut buffer.cold, pieces, &mut piece)?;
         }
         if block >= self.hot.len() {
-            let hot = &mut buffer.hot;
-            if pieces.gradients {
-                piece(scratch, place(n + 1), bytes_mut(&mut hot.gradients[..n_rows]))?;
-            }
-            if pieces.order {
-                piece(scratch, place(n + 2), bytes_mut(&mut hot.order[..n_rows]))?;
-                piece(scratch, place(n + 2) + order, bytes_mut(&mut hot.ranges))?;
-            }
+            self.each_hot(block, &mut buffer.hot, pieces, &mut piece)?;
         }
         Ok(())
+    }
+
+    fn each_cold(
+        &self,
+        block: usize,
+        cold: &mut Cold,
+        pieces: &Pieces,
+        piece: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (n_rows, n) = (self.n_rows[block], self.n_outputs);
+        // Those of a block that fills its pages stand one behind the other.
+        let at_once = if self.values_bytes() == (n_rows * size_of::<f32>()) as u64 {
+            CLASSES
+        } else {
+            1
+        };
+        for class in pieces.margins.clone().step_by(at_once) {
+            let end = (class + at_once).min(pieces.margins.end);
+            let margins = &mut cold.margins[class * n_rows..end * n_rows];
+            piece(self.place(block, class), bytes_mut(margins))?;
+        }
+        if pieces.norms && n_norms(n) > 0 {
+            piece(self.place(block, n), bytes_mut(&mut cold.norms[..n_rows]))?;
+        }
+        Ok(())
+    }
+
+    fn each_hot(
+        &self,
+        block: usize,
+        hot: &mut Hot,
+        pieces: &Pieces,
+        piece: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (n_rows, n) = (self.n_rows[block], self.n_outputs);
+        if pieces.gradients {
+            piece(self.place(block, n + 1), bytes_mut(&mut hot.gradients[..n_rows]))?;
+        }
+        if pieces.order {
+            let place = self.place(block, n + 2);
+            piece(place, bytes_mut(&mut hot.order[..n_rows]))?;
+            piece(place + self.order_bytes(), bytes_mut(&mut hot.ranges))?;
+        }
+        Ok(())
+    }
+
+    /// Where the values of a block begin in the file: those of each class, then norms, slopes, order and ranges, each of
+    /// which begins a page. What is in memory leaves a hole.
+    fn place(&self, block: usize, values: usize) -> u64 {
+        let ranges = whole_pages(self.n_nodes * size_of::<[u32; 2]>());
+        let of_block = (self.n_outputs as u64 + 2) * self.values_bytes() + self.order_bytes() + ranges;
+        block as u64 * of_block + values as u64 * self.values_bytes()
+    }
+
+    fn values_bytes(&self) -> u64 {
+        whole_pages(self.block_rows * size_of::<f32>())
+    }
+
+    fn order_bytes(&self) -> u64 {
+        whole_pages(self.block_rows * size_of::<u16>())
     }
 }
 
@@ -271,115 +344,6 @@ impl States {
 fn beginning<T>(values: &mut [T], n: usize) -> &mut [T] {
     let n = n.min(values.len());
     &mut values[..n]
-}
-
-/// Pages that went through the cache are dropped whole; no machine of ours has larger ones.
-const CACHED_BYTES: u64 = 64 << 10;
-
-/// A file without a name: it is gone when the training is, however that ends. Past the page cache where the file system
-/// can.
-#[derive(Debug)]
-struct Scratch {
-    through: Through,
-    path: PathBuf,
-}
-
-#[derive(Debug)]
-enum Through {
-    Direct(DirectFile),
-    Cache(File),
-}
-
-impl Scratch {
-    fn new(folder: &Path) -> Result<Scratch> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".boost-{}-{count}", std::process::id()));
-        match Through::create(&path) {
-            Ok(through) => Ok(Scratch { through, path }),
-            Err(source) => Err(Error::Write { path, source }),
-        }
-    }
-
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let read = match &self.through {
-            Through::Direct(file) => file.read(offset, &mut [IoSliceMut::new(bytes)]),
-            Through::Cache(file) => file.read_exact_at(bytes, offset),
-        };
-        self.drop_cached(offset, bytes.len());
-        read.map_err(|source| {
-            let path = self.path.clone();
-            Error::Read { path, source }
-        })
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let written = match &self.through {
-            Through::Direct(file) => file.write(offset, bytes),
-            Through::Cache(file) => file.write_all_at(bytes, offset),
-        };
-        self.drop_cached(offset, bytes.len());
-        written.map_err(|source| {
-            let path = self.path.clone();
-            Error::Write { path, source }
-        })
-    }
-
-    /// Waits until what was written is on disk and drops it from the page cache, where it would count against the budget.
-    /// Best effort: a file system that knows no advice keeps its pages, and the kernel takes them when needed.
-    fn drop_cached(&self, offset: u64, n_bytes: usize) {
-        let Through::Cache(file) = &self.through else {
-            return;
-        };
-        // Whole pages: a part of one would stay.
-        let start = offset / CACHED_BYTES * CACHED_BYTES;
-        let end = (offset + n_bytes as u64).next_multiple_of(CACHED_BYTES);
-        let (fd, offset, len) = (file.as_raw_fd(), start as i64, (end - start) as i64);
-        const WAIT: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-            | libc::SYNC_FILE_RANGE_WRITE
-            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-        // SAFETY: system calls on a descriptor that is open; they touch no memory of ours.
-        unsafe {
-            libc::sync_file_range(fd, offset, len, WAIT);
-            libc::posix_fadvise(fd, offset, len, libc::POSIX_FADV_DONTNEED);
-        }
-    }
-}
-
-impl Through {
-    fn create(path: &Path) -> io::Result<Through> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        let direct = DirectFile::open(path, &mut options.clone())?;
-        // One that was refused may have been made all the same.
-        let removed = std::fs::remove_file(path);
-        if let Some(file) = direct {
-            removed?;
-            // Some file systems say only now that they cannot.
-            match file.write(0, &[0; PAGE_BYTES]) {
-                Err(error) if is_unsupported(&error) => {}
-                done => return done.map(|()| Through::Direct(file)),
-            }
-        }
-        let file = options.open(path)?;
-        std::fs::remove_file(path)?;
-        // Nothing is read that was not asked for: it would stay in the page cache and count.
-        // SAFETY: advice on an open descriptor touches no memory of ours.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-        Ok(Through::Cache(file))
-    }
-}
-
-/// Numbers that any bytes make up and that have no padding.
-trait Plain: Copy {}
-impl Plain for f32 {}
-impl Plain for u32 {}
-impl Plain for u16 {}
-impl Plain for [u32; 2] {}
-
-fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: plain values have no padding, any bytes make them up, and the slice covers exactly their bytes.
-    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
 
 #[cfg(test)]
@@ -419,6 +383,9 @@ mod tests {
         states.read(1, &mut buffer, &all).unwrap();
         states.lend(1, Some(&mut buffer), |state| state.margins_of(1).fill(-1.0));
         states.write(1, &mut buffer, &one).unwrap();
+        // Half of what is in memory is let go.
+        states.keep(n_hot / 2, n_cold / 2, folder.path()).unwrap();
+        assert_eq!((states.hot.len(), states.cold.len()), (n_hot / 2, n_cold / 2));
         for (block, n_rows) in rows.into_iter().enumerate() {
             let mut wanted = (Hot::new(n_rows, n_nodes), Cold::new(n_rows, n_outputs));
             let (hot, cold) = &mut wanted;
@@ -452,9 +419,7 @@ mod tests {
         for rows in [[1_500, 1_500, 77], [2_048, 2_048, 77]] {
             for kept in [(0, 0), (1, 0), (2, 1), (3, 0)] {
                 check_pieces(Scratch::new(folder.path()).unwrap(), rows, kept);
-                let through = Through::Cache(tempfile::tempfile().unwrap());
-                let path = folder.path().into();
-                check_pieces(Scratch { through, path }, rows, kept);
+                check_pieces(Scratch::cached(folder.path()), rows, kept);
             }
         }
         let left = std::fs::read_dir(folder.path()).unwrap().count();

@@ -4,31 +4,31 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use tidegate_memory::{Grant, Ledger};
+use tidegate_memory::Ledger;
 
+use super::crew::Crew;
 use super::evaluate::evaluate;
 use super::forest::{Forest, Walk};
 use super::histogram::{Histograms, Packed};
 use super::objective::{Losses, Quantiser};
-use super::pass::{Crew, Halt, Route, Site, Slot, Tools, pass};
-use super::plan::{BUFFERS, EVALUATION, HISTOGRAMS, PAGES, Plan, STATE, TREES};
+use super::pass::{Halt, Route, pass};
+use super::plan::Plan;
 use super::rows::{Blocks, Part};
 use super::split::Rules;
 use super::start::{Facts, facts};
-use super::state::{Pieces, States};
+use super::state::Pieces;
 use super::tree::{Grove, Sprout};
-use super::{FeatureBins, Options, grow};
+use super::{FeatureBins, Options};
 use crate::{Error, Quality, Result};
 
 /// What is trained on, how, and within what.
-#[derive(Clone, Copy)]
 pub struct Training<'a> {
-    pub blocks: &'a dyn Blocks,
+    pub blocks: &'a mut dyn Blocks,
     pub features: &'a [FeatureBins],
     pub options: &'a Options,
     pub plan: &'a Plan,
     pub ledger: &'a Ledger,
-    /// Where state goes that does not fit in memory.
+    /// Where state goes that does not fit in memory, and rows that are let go of.
     pub scratch: &'a Path,
     pub stop: &'a AtomicBool,
 }
@@ -69,58 +69,15 @@ pub struct Trained {
 
 /// Trains a forest within its plan, from the start or on from the forest of a stopped training.
 pub fn train(
-    training: &Training<'_>,
+    training: Training<'_>,
     resume: Option<&Forest>,
     on_round: &mut dyn FnMut(Round<'_>),
 ) -> Result<Outcome> {
-    let Training { blocks, plan, .. } = *training;
-    let n_rows: Vec<usize> = (0..blocks.n_blocks()).map(|block| blocks.n_rows(block)).collect();
-    check(training, &n_rows);
-    let mut first_rows = Vec::with_capacity(n_rows.len());
-    n_rows.iter().fold(0, |first, n| {
-        first_rows.push(first);
-        first + *n as u64
-    });
-    let granted = |name: &'static str| {
-        let grant = training.ledger.holder(name).try_grant(plan.bytes(name));
-        grant
-            .map(Grant::pin)
-            .map_err(|source| Error::Memory { what: name, source })
-    };
-    let holders = [BUFFERS, PAGES, STATE, HISTOGRAMS, TREES, EVALUATION];
-    let _held = holders.into_iter().map(granted).collect::<Result<Vec<Grant>>>()?;
-    let n_outputs = training.options.objective.n_outputs();
-    let n_nodes = grow::max_nodes(training.options);
-    let states = States::new(
-        &n_rows,
-        (plan.kept.hot, plan.kept.cold),
-        n_outputs,
-        n_nodes,
-        training.scratch,
-    )?;
-    let n_bins = training.features.iter().map(FeatureBins::n_bins).sum();
-    let largest = blocks.largest_block();
-    let tools = || Tools {
-        packed: Packed::new(plan.packed, n_bins),
-        spare: vec![0; largest],
-    };
-    let slot = || Slot {
-        rows: plan.row_buffer(largest),
-        state: states.buffer(),
-    };
-    let mut crew = Crew {
-        tools: (0..plan.threads).map(|_| tools()).collect(),
-        slots: (0..plan.n_slots()).map(|_| slot()).collect(),
-        n_carriers: plan.carriers,
-    };
-    let site = Site {
-        blocks,
-        states: &states,
-        first_rows: &first_rows,
-        stop: training.stop,
-    };
+    check(&training);
+    let told = Told::of(&training);
+    let mut crew = Crew::new(training)?;
     let mut rounds = Rounds::default();
-    match rounds.run(training, site, &mut crew, resume, on_round) {
+    match rounds.run(&told, &mut crew, resume, on_round) {
         Ok(trained) => Ok(Outcome::Done(Box::new(trained))),
         Err(Halt::Failed(error)) => Err(error),
         Err(Halt::Stopped) => {
@@ -130,28 +87,46 @@ pub fn train(
     }
 }
 
-fn check(training: &Training<'_>, n_rows: &[usize]) {
-    let (shape, features) = (&training.plan.shape, training.features);
+fn check(training: &Training<'_>) {
+    let (blocks, shape, features) = (&training.blocks, &training.plan.shape, training.features);
     let n_bins: usize = features.iter().map(FeatureBins::n_bins).sum();
-    let largest = n_rows.iter().copied().max().unwrap_or(0);
+    let n_rows = (0..blocks.n_blocks()).map(|block| blocks.n_rows(block));
     assert!(
-        training.blocks.n_features() == features.len()
+        blocks.n_features() == features.len()
             && features.len() == shape.n_features
             && n_bins <= shape.n_bins
-            && largest <= shape.block_rows
-            && n_rows.len() <= shape.n_blocks()
-            && n_rows.iter().sum::<usize>() <= shape.n_rows,
+            && blocks.largest_block() <= shape.block_rows
+            && blocks.n_blocks() <= shape.n_blocks()
+            && n_rows.sum::<usize>() <= shape.n_rows,
         "the plan was made for other blocks: {shape:?}"
     );
     assert!(!features.is_empty(), "there is a feature");
 }
 
-fn no_forest(training: &Training<'_>, base: Vec<f32>) -> Forest {
-    Forest {
-        objective: training.options.objective,
-        base,
-        trees: Vec::new(),
-        features: training.features.to_vec(),
+/// What is asked of the trees.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    features: &'a [FeatureBins],
+    options: &'a Options,
+    plan: &'a Plan,
+}
+
+impl<'a> Told<'a> {
+    fn of(training: &Training<'a>) -> Told<'a> {
+        Told {
+            features: training.features,
+            options: training.options,
+            plan: training.plan,
+        }
+    }
+
+    fn no_forest(&self, base: Vec<f32>) -> Forest {
+        Forest {
+            objective: self.options.objective,
+            base,
+            trees: Vec::new(),
+            features: self.features.to_vec(),
+        }
     }
 }
 
@@ -165,15 +140,18 @@ struct Rounds {
 impl Rounds {
     fn run(
         &mut self,
-        training: &Training<'_>,
-        site: Site<'_>,
-        crew: &mut Crew,
+        told: &Told<'_>,
+        crew: &mut Crew<'_>,
         resume: Option<&Forest>,
         on_round: &mut dyn FnMut(Round<'_>),
     ) -> Result<Trained, Halt> {
-        let Training { options, plan, .. } = *training;
+        let Told {
+            features,
+            options,
+            plan,
+        } = *told;
         let objective = options.objective;
-        let facts = facts(&site, crew, objective)?;
+        let facts = facts(crew, objective)?;
         if facts.n_impossible > 0 {
             let rows = facts.n_impossible;
             return Err(Halt::Failed(Error::ImpossibleTargets { rows }));
@@ -187,8 +165,7 @@ impl Rounds {
         let quantiser = Quantiser::new(objective, options.class_weights.as_deref(), largest);
         let (gradient_unit, hessian_unit) = quantiser.units();
         let grove = Grove {
-            site,
-            features: training.features,
+            features,
             options,
             plan,
             quantiser,
@@ -200,15 +177,15 @@ impl Rounds {
                 min_gain: options.min_gain,
             },
         };
-        let n_bins = training.features.iter().map(FeatureBins::n_bins).sum();
+        let n_bins = features.iter().map(FeatureBins::n_bins).sum();
         let mut histograms = Histograms::new(plan.histograms, n_bins);
         let forest = self.forest.insert(match resume {
             Some(forest) => forest.clone(),
-            None => no_forest(training, base.clone()),
+            None => told.no_forest(base.clone()),
         });
         if forest.fault().is_some()
             || forest.base != base
-            || forest.features != training.features
+            || forest.features != features
             || forest.objective != objective
         {
             return Err(Halt::Failed(Error::OtherCheckpoint { what: "data" }));
@@ -263,7 +240,7 @@ impl Rounds {
         crew.tools
             .iter_mut()
             .for_each(|tools| tools.packed = Packed::new(0, 0));
-        let quality = evaluate(&grove.site, crew, objective, &facts)?;
+        let quality = evaluate(crew, objective, &facts)?;
         let (training_loss, held_out_loss) = match best {
             0 => (f64::NAN, None),
             best => self.losses[best - 1],
@@ -313,11 +290,11 @@ fn begin(
     facts: &Facts,
     next: &Sprout,
     histograms: &Histograms,
-    crew: &mut Crew,
+    crew: &mut Crew<'_>,
 ) -> Result<Vec<(f64, Option<f64>)>, Halt> {
     let n_outputs = forest.n_outputs();
     let walks: Vec<Walk> = forest.trees.iter().map(super::forest::Tree::walk).collect();
-    let n_blocks = grove.site.blocks.n_blocks();
+    let n_blocks = crew.site.blocks.n_blocks();
     let by_block: Mutex<Vec<Vec<Losses>>> = Mutex::new(vec![Vec::new(); n_blocks]);
     let route = Route {
         rows: Part::Whole,
@@ -331,7 +308,6 @@ fn begin(
         in_order: false,
     };
     pass(
-        &grove.site,
         crew,
         &route,
         &|tools, visited, state| {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::crew::Crew;
 use super::forest::Tree;
 use super::grow::Growing;
 use super::hash::{Purpose, RowSample, key, sample_columns};
@@ -9,7 +10,7 @@ use super::histogram::{Histograms, Layout, Rows, Sum};
 use super::objective::{Losses, Quantiser, begin_round, slopes_of_class};
 use super::options::Options;
 use super::partition::{Applied, Leaf, add_values, apply};
-use super::pass::{Crew, Halt, Route, Site, Tools, Visited, pass};
+use super::pass::{Halt, Route, Tools, Visited, pass};
 use super::plan::Plan;
 use super::rows::Part;
 use super::split::{Rules, Split, best_split};
@@ -17,7 +18,6 @@ use super::state::{BlockState, Pieces};
 
 /// What all trees of a training share.
 pub(super) struct Grove<'a> {
-    pub(super) site: Site<'a>,
     pub(super) features: &'a [super::FeatureBins],
     pub(super) options: &'a Options,
     pub(super) plan: &'a Plan,
@@ -114,7 +114,7 @@ impl<'a> Grove<'a> {
         &self,
         sprout: &Sprout,
         histograms: &mut Histograms,
-        crew: &mut Crew,
+        crew: &mut Crew<'_>,
     ) -> Result<(Tree, Vec<Leaf>), Halt> {
         let sums = histograms.sums_mut(ROOT);
         let column = sprout.layout.columns[0];
@@ -149,7 +149,7 @@ impl<'a> Grove<'a> {
         growing: &mut Growing,
         slots: &mut Slots,
         histograms: &mut Histograms,
-        crew: &mut Crew,
+        crew: &mut Crew<'_>,
     ) -> Result<(), Halt> {
         slots.of.resize(growing.nodes.len(), None);
         let mut pending = splits;
@@ -190,7 +190,7 @@ impl<'a> Grove<'a> {
         splits: &[Applied],
         growing: &mut Growing,
         histograms: &mut Histograms,
-        crew: &mut Crew,
+        crew: &mut Crew<'_>,
     ) -> Result<(), Halt> {
         let children: Vec<usize> = splits
             .iter()
@@ -212,7 +212,7 @@ impl<'a> Grove<'a> {
         splits: &[Applied],
         nodes: &[(usize, usize)],
         histograms: &mut Histograms,
-        crew: &mut Crew,
+        crew: &mut Crew<'_>,
     ) -> Result<(), Halt> {
         for (_, slot) in nodes {
             histograms.clear(*slot);
@@ -234,7 +234,6 @@ impl<'a> Grove<'a> {
         };
         let bits = self.options.objective.hessian_bits();
         pass(
-            &self.site,
             crew,
             &route,
             &|tools, visited, state| {
@@ -301,7 +300,7 @@ impl<'a> Grove<'a> {
         (tree, leaves): (&Tree, &[Leaf]),
         next: Option<&Sprout>,
         histograms: &mut Histograms,
-        crew: &mut Crew,
+        crew: &mut Crew<'_>,
     ) -> Result<Vec<Losses>, Halt> {
         histograms.clear(ROOT);
         let histograms = &*histograms;
@@ -329,7 +328,6 @@ impl<'a> Grove<'a> {
         let walk = tree.walk();
         let n_features = self.features.len();
         pass(
-            &self.site,
             crew,
             &route,
             &|tools, visited, state| {

@@ -16,6 +16,10 @@ use crate::{Error, Result};
 
 /// Batches are timed for so long at the most, and at least one is.
 const TIMED: Duration = Duration::from_millis(500);
+/// Less will do where it is this part of an epoch: a plan is to take next to nothing beside it.
+const PART: f64 = 0.02;
+/// And for so long, or a moment's trouble would tell.
+const LEAST: Duration = Duration::from_millis(100);
 /// A first batch that takes longer says enough, though it is slower than those that follow.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -24,6 +28,8 @@ pub struct Rehearsal<'a> {
     pub design: &'a Design,
     /// Samples, or zeros where they cannot be read yet.
     pub source: Option<&'a ArraySource>,
+    /// Samples of an epoch.
+    pub n_samples: u64,
     pub options: &'a Options,
     pub ledger: &'a Ledger,
 }
@@ -43,6 +49,7 @@ pub fn rehearse(rehearsal: &Rehearsal, planned: Planned) -> Result<Rehearsed> {
     let Rehearsal {
         design,
         source,
+        n_samples,
         options,
         ledger,
     } = *rehearsal;
@@ -53,7 +60,10 @@ pub fn rehearse(rehearsal: &Rehearsal, planned: Planned) -> Result<Rehearsed> {
     let micro = planned.setting.batch;
     let built = planned.program.build(options.seed);
     let mut machine = built.map_err(|source| Error::Arena { source })?;
-    let mut clock = Clock::default();
+    let mut clock = Clock {
+        enough: (PART * n_samples as f64) as usize,
+        ..Clock::default()
+    };
     let Some(source) = source else {
         while clock.go_on() {
             let started = Instant::now();
@@ -119,6 +129,8 @@ struct Clock {
     since: Option<Instant>,
     until: Option<Instant>,
     rows: usize,
+    /// So many rows will do.
+    enough: usize,
     learning: Duration,
     diverged: bool,
 }
@@ -142,7 +154,8 @@ impl Clock {
         match (self.first, self.since) {
             _ if self.diverged => false,
             (Some((_, took)), Some(since)) => {
-                took < LONG && (self.until.is_none() || since.elapsed() < TIMED)
+                let most = if self.rows >= self.enough { LEAST } else { TIMED };
+                took < LONG && (self.until.is_none() || since.elapsed() < most)
             }
             _ => true,
         }

@@ -134,8 +134,9 @@ pub(crate) fn run(
     last: usize,
 ) -> Result<Outcome, Error> {
     let (stop, folder) = (AtomicBool::new(false), tempfile::tempdir().unwrap());
+    let mut lent = blocks;
     let training = Training {
-        blocks,
+        blocks: &mut lent,
         features,
         options,
         plan,
@@ -143,7 +144,7 @@ pub(crate) fn run(
         scratch: folder.path(),
         stop: &stop,
     };
-    boost::train(&training, resume, &mut |round| {
+    boost::train(training, resume, &mut |round| {
         if round.round == last {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         }

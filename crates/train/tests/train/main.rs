@@ -4,6 +4,7 @@
 mod boost_data;
 mod boost_fill;
 mod boost_fit;
+mod boost_pressed;
 mod boost_same;
 mod boost_xgboost;
 mod broken;

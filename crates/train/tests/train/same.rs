@@ -1,8 +1,11 @@
 //! The same table gives the same bits, however many threads read it and whatever the budget.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use tidegate_train::linear;
+use tidegate_memory::Ledger;
+use tidegate_train::linear::{self, Outcome};
 use tidegate_train::{Model, Report};
 
 use crate::help::{ROOMY, Scratch, bits, fit, open, plan, usual};
@@ -48,6 +51,44 @@ fn any_budget() {
             let found = fit(&table, &usual(), &plan, None);
             assert_same(&format!("{name}, {budget} bytes"), &found, &roomy);
         }
+    }
+}
+
+/// Somebody takes memory away all the time, down to what cannot be done without.
+#[test]
+fn any_pressure() {
+    for (name, text) in several_blocks() {
+        let scratch = Scratch::new("table.csv", text);
+        let table = open(&scratch.path(), "y");
+        let wanted = fit(&table, &usual(), &plan(&table, 4), None);
+        let (plan, buffers) = (plan(&table, 4), table.buffers(4));
+        let least = plan.total() - (buffers.slots as u64 - 1) * buffers.slot_bytes;
+        let (ledger, over) = (Ledger::new(plan.total()), AtomicBool::new(false));
+        let mut spare = 0;
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    spare = spare.max(ledger.spare_bytes());
+                    let less = ledger.used().saturating_sub(1 + ledger.spare_bytes() / 8);
+                    ledger.lower(less.max(least));
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            let stop = AtomicBool::new(false);
+            let outcome = linear::train(&table, &usual(), &plan, &ledger, None, &stop, &mut |_| {});
+            over.store(true, Ordering::Relaxed);
+            outcome
+        });
+        let Ok(Outcome::Done(found)) = outcome else {
+            panic!("{name}: {outcome:?}");
+        };
+        assert_same(name, &found, &wanted);
+        assert_eq!((ledger.used(), ledger.spare_bytes()), (0, 0));
+        assert!(
+            spare > 0 || buffers.slots < 3,
+            "{name}: there was something to let go"
+        );
+        assert_eq!(ledger.budget(), least, "{name}");
     }
 }
 

@@ -117,6 +117,7 @@ impl Attend<'_> {
             over_line: ended.over_line,
             taken: ended.taken.clone(),
             saved: ended.stopped == Some(true),
+            stopped: ended.stopped.is_some(),
             limits: std::mem::take(&mut self.limits).tightest(),
             shared_memory_size: self.sampler.shared_memory_size,
             counters: [counters, devices.counters].concat(),

@@ -37,6 +37,8 @@ pub struct Facts {
     /// Memory that was taken away from a worker of ours, which stopped for it, and whether it left a checkpoint.
     pub taken: Option<MemoryTaken>,
     pub saved: bool,
+    /// A worker of ours said that it stopped: in good order, and before it was done.
+    pub stopped: bool,
     /// The signals that the supervisor passed on or sent, in order.
     pub signals: Vec<SentSignal>,
     /// Counters that only rise, before and after.

@@ -40,6 +40,18 @@ fn a_lowered_budget_grants_nothing_above_it_and_takes_nothing_away() {
 }
 
 #[test]
+fn what_could_be_done_without_is_told_until_it_is_gone() {
+    let ledger = Ledger::new(100);
+    let mut ahead = ledger.spare(40);
+    let cache = ledger.spare(30);
+    assert_eq!(ledger.spare_bytes(), 70);
+    ahead.tell(10);
+    assert_eq!((ledger.spare_bytes(), ledger.used()), (40, 0));
+    drop((ahead, cache));
+    assert_eq!(ledger.spare_bytes(), 0);
+}
+
+#[test]
 fn lowering_answers_those_who_can_never_be_served() {
     within_seconds(20, || {
         let ledger = Ledger::new(100);

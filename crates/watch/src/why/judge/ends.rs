@@ -9,9 +9,10 @@ use crate::why::log::KernelKind;
 use crate::why::verdict::Grade;
 
 pub(super) fn success(reading: &Reading) -> Option<Finding> {
-    let Some(Exit::Code(0)) = reading.case.facts.exit else {
+    let facts = &reading.case.facts;
+    if facts.exit != Some(Exit::Code(0)) || facts.stopped {
         return None;
-    };
+    }
     Some(Finding {
         cause: Cause::Success,
         grade: Grade::Proven,
@@ -62,6 +63,11 @@ pub(super) fn asked_to_stop(reading: &Reading) -> Option<Finding> {
         Exit::Code(code) if code != 0 && reading.was_interrupted() => {
             (libc::SIGINT, format!("it ended with code {code}"))
         }
+        Exit::Code(0) if facts.stopped => {
+            let passed = facts.signals.iter().find(|sent| STOPS.contains(&sent.signal));
+            let signal = passed.map_or(libc::SIGTERM, |sent| sent.signal);
+            (signal, "it said that it stopped, and ended with code 0".into())
+        }
         _ => return None,
     };
     if !STOPS.contains(&signal) {
@@ -83,7 +89,7 @@ pub(super) fn asked_to_stop(reading: &Reading) -> Option<Finding> {
                 died,
                 observed(
                     format!("{} after {:.1} s", signal_name(signal), sent.time_ms as f64 / 1e3),
-                    "passed on by tidegate run",
+                    "passed on by tidegate",
                 ),
             ],
         }),
