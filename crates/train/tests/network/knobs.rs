@@ -208,6 +208,28 @@ fn a_norm_before_a_pool_goes_back_in_the_place_of_what_it_was_given() {
 }
 
 #[test]
+fn a_convolution_goes_back_in_the_place_of_what_it_was_given() {
+    // Of wide and of small images: the slope of what a norm made takes the place of that.
+    for (side, channels) in [(32, 16), (8, 48)] {
+        let layers = format!(
+            r#"[{{"conv": {channels}, "padding": "same", "bias": false}}, {{"norm": "batch", "activation": "relu"}},
+                {{"conv": {channels}, "padding": "same"}}, "global_average_pool"]"#
+        );
+        let recompute = vec![1];
+        let learning = Learning {
+            recompute,
+            ..learning(None)
+        };
+        let layers = program(&layers, &[side, side, 3], 5, 1, learning).layers();
+        let made = 4 * (BATCH * side * side * channels) as u64;
+        let weights = 4 * (9 * channels * channels) as u64;
+        // Beside that it takes the weights, turned, or sums of their gradients.
+        let conv = layers.iter().find(|(name, _)| name == "2 conv").unwrap().1;
+        assert!(conv < made / 2 + weights, "{conv} of {made}");
+    }
+}
+
+#[test]
 fn values_that_wait_in_half_precision_are_nearly_the_same() {
     for (layers, input, outputs) in networks() {
         let tokens = input.len() == 1;

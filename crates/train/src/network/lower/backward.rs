@@ -68,19 +68,11 @@ impl Lowering<'_> {
     }
 
     /// As [`Lowering::slope_into`]; in the place of what the node was given, where nobody asks for that any more.
-    fn slope_over_input(&mut self, node: usize, slope: Slope) -> Option<(Buffer, bool)> {
+    fn slope_over_input(&mut self, node: usize, slope: Buffer) -> Option<(Buffer, bool)> {
         let input = self.graph.nodes[node].inputs[0];
-        // What made it asks for what it was given itself, and nobody else for what it made.
-        let alone = self.uses[input] == 1
-            && matches!(
-                self.graph.nodes[input].kind,
-                NodeKind::Dense { activation: None, .. }
-                    | NodeKind::Conv { activation: None, .. }
-                    | NodeKind::Depthwise { activation: None, .. }
-            );
         let free = self.needs_slope[input] && self.slopes[input].is_none();
-        if !free || !alone {
-            return self.slope_into(node, 0, slope.buffer);
+        if !free || !self.is_only_given_on(input) {
+            return self.slope_into(node, 0, slope);
         }
         let buffer = self.value(input);
         self.slopes[input] = Some(Slope {
@@ -89,6 +81,25 @@ impl Lowering<'_> {
             half: false,
         });
         Some((buffer, false))
+    }
+
+    /// Whether the only node that takes what a node made is also the only one that asks for it on the way back.
+    fn is_only_given_on(&self, node: usize) -> bool {
+        let asks_for_its_own = match self.graph.nodes[node].kind {
+            NodeKind::Dense { activation, .. }
+            | NodeKind::Conv { activation, .. }
+            | NodeKind::Depthwise { activation, .. } => activation.is_some(),
+            NodeKind::Norm { .. } => false,
+            _ => true,
+        };
+        self.uses[node] == 1 && self.sources[node] == node && !asks_for_its_own
+    }
+
+    /// Notes that what a node was given is gone, where the slope takes its place.
+    fn is_written_over(&mut self, node: usize, x: Buffer, x_slope: Option<(Buffer, bool)>) {
+        if x_slope.is_some_and(|(x_slope, _)| x_slope == x) {
+            self.stored[self.graph.nodes[node].inputs[0]] = Stored::Gone;
+        }
     }
 
     /// The pool that follows a batch norm alone: the norm takes the slope of what it made, and spreads that itself.
@@ -219,11 +230,15 @@ impl Lowering<'_> {
                     None => self.undo(node, *activation, slope),
                     Some(_) => self.own(node, slope),
                 };
-                let x_slope = self.slope_into(node, 0, undone);
                 let (learned, bias) = (self.learned_of(Some(*weight)), self.learned_of(*bias));
-                let turned = x_slope.is_some().then(|| self.transient(extent.weights()));
                 let learns = learned.is_some() || bias.is_some();
+                let x_slope = match learns {
+                    true => self.slope_over_input(node, undone),
+                    false => self.slope_into(node, 0, undone),
+                };
+                let turned = x_slope.is_some().then(|| self.transient(extent.weights()));
                 let x = self.input_of(node, learns);
+                self.is_written_over(node, x, x_slope);
                 let sums = extent.sums_parts() && learns;
                 let partial = sums.then(|| self.transient(extent.partial_len(batch)));
                 self.scratch(conv::Backward::scratch(
@@ -518,16 +533,14 @@ impl Lowering<'_> {
             None => self.slope_over(node, slope),
             Some(_) => {
                 self.scratch(batch_norm::Backward::scratch(&extent));
-                self.slope_over_input(node, slope)
+                self.slope_over_input(node, slope.buffer)
             }
         };
         let slope = slope.buffer;
         let (learned_scale, learned_shift) = (self.learned_of(Some(scale)), self.learned_of(Some(shift)));
         let partial = self.transient(2 * batch_norm::PARTS * extent.channels);
         let x = self.input_of(node, true);
-        if x_slope.is_some_and(|(x_slope, _)| x_slope == x) {
-            self.stored[self.graph.nodes[node].inputs[0]] = Stored::Gone;
-        }
+        self.is_written_over(node, x, x_slope);
         let Some(told) = self.told[node] else { return };
         let uses = [
             Some(x),

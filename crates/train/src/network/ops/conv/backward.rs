@@ -22,7 +22,8 @@ pub(crate) struct Backward {
     pub slope: Buffer,
     /// The max-pool, the values it kept, and what made them.
     pub pooled: Option<(Pooled, Buffer, Option<Activation>)>,
-    /// Where the slope of the input goes, and whether it is added to what is there.
+    /// Where the slope of the input goes, and whether it is added to what is there. May be `x`: what an image says of the
+    /// weights comes first.
     pub x_slope: Option<(Buffer, bool)>,
     /// Room for the weights with inputs and outputs exchanged, and for these transformed for tiles.
     pub turned: Option<Buffer>,
@@ -143,7 +144,8 @@ impl Backward {
         step.crew.run(used, |part, thread| {
             let sums = partial.map(|partial| partial.piece(part, extent.part_len()));
             let room = Room::of(extent, step.scratch(thread));
-            // SAFETY: the part of this task, and its samples; the scratch is of this thread; the rest is only read.
+            // SAFETY: the part of this task, and its samples, whose values are not read any more once their slopes are
+            // written; the scratch is of this thread; the rest is only read.
             unsafe {
                 if let Some(sums) = sums {
                     sums.write().fill(0.0);
@@ -500,12 +502,6 @@ impl Op for Backward {
             self.run_images(step, turned);
             return;
         }
-        if let (Some(x_slope), Some(turned)) = (self.x_slope, turned) {
-            match extent.gathers {
-                true => self.run_gathered_input(step, turned, x_slope),
-                false => self.run_images(step, Some(turned)),
-            }
-        }
         if let Some(bias) = &self.bias {
             let channels = extent.output[2];
             let slope = step.span(self.slope).part(0..step.rows * extent.y_len());
@@ -519,6 +515,12 @@ impl Op for Backward {
         }
         if let Some(learned) = &self.learned {
             self.run_taps(step, learned);
+        }
+        if let (Some(x_slope), Some(turned)) = (self.x_slope, turned) {
+            match extent.gathers {
+                true => self.run_gathered_input(step, turned, x_slope),
+                false => self.run_images(step, Some(turned)),
+            }
         }
     }
 }
