@@ -55,6 +55,16 @@ impl Axis {
         (first.max(0) as usize).min(end)..end
     }
 
+    /// Places of the source that some outputs take.
+    pub(crate) fn sources_of(&self, outputs: Range<usize>) -> Range<usize> {
+        let within = |at: isize| at.clamp(0, self.source as isize) as usize;
+        let first = within(self.at(outputs.start, 0));
+        match outputs.is_empty() {
+            true => first..first,
+            false => first..within(self.at(outputs.end - 1, self.taps - 1) + 1).max(first),
+        }
+    }
+
     /// Taps that are within the source for an output.
     pub(crate) fn taps_of(&self, o: usize) -> Range<usize> {
         let inside = |t: &usize| (0..self.source as isize).contains(&self.at(o, *t));
@@ -246,18 +256,17 @@ impl Correlation {
         self.rows.taps * self.cols.taps * self.channels
     }
 
-    /// Copies the patches of a row of places behind each other, zeros where they leave the source.
-    pub(crate) fn gather(&self, row: usize, source: &[f32], into: &mut [f32]) {
+    /// Copies a part of the patches of a row of places behind each other, zeros where they leave the source.
+    pub(crate) fn gather(&self, row: usize, part: Range<usize>, source: &[f32], into: &mut [f32]) {
         let channels = self.channels;
-        let mut patches = into.chunks_exact_mut(channels);
-        for o in 0..self.cols.n {
-            for ty in 0..self.rows.taps {
-                for tx in 0..self.cols.taps {
-                    let Some(patch) = patches.next() else { return };
-                    match self.source_of(row, o, ty * self.cols.taps + tx) {
-                        Some(at) => patch.copy_from_slice(&source[at..at + channels]),
-                        None => patch.fill(0.0),
-                    }
+        for (o, patch) in into.chunks_exact_mut(part.len()).take(self.cols.n).enumerate() {
+            for tap in part.start / channels..part.end.div_ceil(channels) {
+                let start = tap * channels;
+                let wanted = part.start.max(start)..part.end.min(start + channels);
+                let patch = &mut patch[wanted.start - part.start..wanted.end - part.start];
+                match self.source_of(row, o, tap) {
+                    Some(at) => patch.copy_from_slice(&source[at + wanted.start - start..][..wanted.len()]),
+                    None => patch.fill(0.0),
                 }
             }
         }

@@ -33,7 +33,7 @@ impl Gathered<'_> {
 
     pub(super) fn scratch_len(correlation: &Correlation) -> usize {
         let places = Gathered::images(correlation) * Gathered::rows(correlation) * correlation.cols.n;
-        places * (correlation.patch() + correlation.width) + 2 * OVERREAD
+        places * (correlation.patch().min(DEPTH) + correlation.width) + 2 * OVERREAD
     }
 
     /// Adds the rows of some images: `images` gives the source and the output of each.
@@ -46,20 +46,22 @@ impl Gathered<'_> {
         let (patch, width, columns) = (correlation.patch(), correlation.width, correlation.cols.n);
         let n_images = images.clone().count();
         let places = n_images * rows.len() * columns;
-        let patches = self.scratch.part(0..places * patch);
-        let made = self.scratch.part(places * patch..places * (patch + width));
-        for (i, (source, _)) in images.clone().enumerate() {
-            for (j, row) in rows.clone().enumerate() {
-                let line = patches.piece(i * rows.len() + j, columns * patch);
-                // SAFETY: the scratch is the caller's; the source is only read.
-                unsafe { correlation.gather(row, source.read(), line.write()) };
-            }
-        }
+        let most = patch.min(DEPTH);
+        let patches = self.scratch.part(0..places * most);
+        let made = self.scratch.part(places * most..places * (most + width));
         for depth in (0..patch).step_by(DEPTH) {
+            let part = depth..(depth + DEPTH).min(patch);
+            for (i, (source, _)) in images.clone().enumerate() {
+                for (j, row) in rows.clone().enumerate() {
+                    let line = patches.piece(i * rows.len() + j, columns * part.len());
+                    // SAFETY: the scratch is the caller's; the source is only read.
+                    unsafe { correlation.gather(row, part.clone(), source.read(), line.write()) };
+                }
+            }
             let sizes = Sizes {
                 m: width,
                 n: places,
-                k: DEPTH.min(patch - depth),
+                k: part.len(),
             };
             // SAFETY: the scratch is the caller's; weights have room behind them.
             unsafe {
@@ -73,9 +75,9 @@ impl Gathered<'_> {
                     k_stride: width,
                 };
                 let right = Right {
-                    at: patches.at().add(depth),
+                    at: patches.at(),
                     k_stride: 1,
-                    n_stride: patch,
+                    n_stride: part.len(),
                 };
                 Kernels::get().multiply(sizes, out, left, right);
             }
