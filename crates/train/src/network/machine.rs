@@ -1,11 +1,11 @@
 //! A program with its memory and threads: what takes samples and learns from them.
 
-use super::arena::{Arena, Buffer, lay_out};
+use super::arena::{Arena, Buffer, alive, lay_out, least_len};
 use super::crew::Crew;
 use super::fault::Fault;
 use super::graph::{Graph, Misfit, NodeKind};
 use super::layer::Layer;
-use super::lower::{Learning, Lowered, Purpose, lower};
+use super::lower::{Learning, Lowered, Purpose, lower, lower_between};
 use super::ops::pointwise::mix;
 use super::rule::Moment;
 use super::shape::Shape;
@@ -27,7 +27,7 @@ const ACTIVATIONS: &str = "activations";
 const BETWEEN: &str = "between buffers";
 
 /// Another moment becomes the fullest so many times, at the most, until no more values are stored in half precision.
-const MOST_ROUNDS: usize = 6;
+const MOST_ROUNDS: usize = 8;
 
 /// What parts of the arena are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,16 +54,19 @@ impl Program {
     /// The program of a graph. Values wait in half precision where that makes it smaller: what an operation uses is of full
     /// precision for its time, so it is of use only for what waits while the arena is at its fullest.
     pub(super) fn of(graph: Graph, purpose: &Purpose) -> Program {
-        let mut best = Program::with(graph, purpose, &[]);
         let half = |learning: &Learning| learning.precision.is_half();
-        if !purpose.learning.as_ref().is_some_and(half) {
-            return best;
-        }
-        let mut halves = best.waiting_at_the_fullest();
-        for _ in 0..MOST_ROUNDS {
-            let next = Program::with(best.graph.clone(), purpose, &halves);
-            let more = next.waiting_at_the_fullest();
-            if next.bytes() < best.bytes() {
+        let rounds = match purpose.learning.as_ref().is_some_and(half) {
+            true => MOST_ROUNDS,
+            false => 0,
+        };
+        let asked = lower(&graph, purpose).asked;
+        let lowered = |halves: &[usize]| used(lower_between(&graph, purpose, &asked, halves));
+        let mut best = lowered(&[]);
+        let mut halves = waiting_at_the_fullest(&graph, &best);
+        for _ in 0..rounds {
+            let next = lowered(&halves);
+            let more = waiting_at_the_fullest(&graph, &next);
+            if least_len(&next.specs) < least_len(&best.specs) {
                 best = next;
             }
             if more.is_empty() {
@@ -71,55 +74,12 @@ impl Program {
             }
             halves.extend(more);
         }
-        best
-    }
-
-    fn with(graph: Graph, purpose: &Purpose, halves: &[usize]) -> Program {
-        let mut lowered = lower(&graph, purpose, halves);
-        // What no operation uses takes no room.
-        for spec in &mut lowered.specs {
-            if let Some((first, last)) = spec.life.filter(|(first, last)| first > last) {
-                (spec.len, spec.life) = (0, Some((last, first.min(last))));
-            }
-        }
-        let layout = lay_out(&lowered.specs);
         Program {
+            layout: lay_out(&best.specs),
             graph,
-            lowered,
-            layout,
+            lowered: best,
             purpose: purpose.clone(),
         }
-    }
-
-    /// Nodes whose values are only kept for later by the operation at which most is alive.
-    fn waiting_at_the_fullest(&self) -> Vec<usize> {
-        let lowered = &self.lowered;
-        // What comes and goes with each operation.
-        let mut comes = vec![0isize; lowered.ops.len() + 2];
-        for spec in &lowered.specs {
-            if let Some((first, last)) = spec.life {
-                comes[first] += spec.len as isize;
-                comes[last + 1] -= spec.len as isize;
-            }
-        }
-        let alive = comes[..lowered.ops.len()].iter().scan(0, |alive, comes| {
-            *alive += comes;
-            Some(*alive)
-        });
-        let Some((fullest, _)) = alive.enumerate().max_by_key(|(_, alive)| *alive) else {
-            return Vec::new();
-        };
-        let op = &lowered.ops[fullest];
-        // A norm writes over what it is given, once that is stored otherwise.
-        let norms = matches!(self.graph.nodes[op.node].kind, NodeKind::Norm { .. });
-        let over = norms && fullest < lowered.n_forward;
-        let waits = |(node, held): &&(usize, Buffer)| {
-            let life = lowered.specs[held.0].life;
-            let lives = life.is_some_and(|(first, last)| first < fullest && fullest < last);
-            lives && (over || !op.uses.contains(held)) && lowered.asked.contains(node)
-        };
-        let waiting = lowered.held.iter().filter(waits);
-        waiting.map(|(node, _)| *node).collect()
     }
 
     /// The bytes of the arena.
@@ -230,6 +190,36 @@ impl Program {
         machine.start_weights(seed);
         Ok(machine)
     }
+}
+
+/// What no operation uses takes no room.
+fn used(mut lowered: Lowered) -> Lowered {
+    for spec in &mut lowered.specs {
+        if let Some((first, last)) = spec.life.filter(|(first, last)| first > last) {
+            (spec.len, spec.life) = (0, Some((last, first.min(last))));
+        }
+    }
+    lowered
+}
+
+/// Nodes whose values are only kept for later by the operation at which most is alive.
+fn waiting_at_the_fullest(graph: &Graph, lowered: &Lowered) -> Vec<usize> {
+    let alive = alive(&lowered.specs);
+    let alive = alive.iter().take(lowered.ops.len()).enumerate();
+    let Some((fullest, _)) = alive.max_by_key(|(_, alive)| **alive) else {
+        return Vec::new();
+    };
+    let op = &lowered.ops[fullest];
+    // A norm writes over what it is given, once that is stored otherwise.
+    let norms = matches!(graph.nodes[op.node].kind, NodeKind::Norm { .. });
+    let over = norms && fullest < lowered.n_forward;
+    let waits = |(node, held): &&(usize, Buffer)| {
+        let life = lowered.specs[held.0].life;
+        let lives = life.is_some_and(|(first, last)| first < fullest && fullest < last);
+        lives && (over || !op.uses.contains(held)) && lowered.asked.contains(node)
+    };
+    let waiting = lowered.held.iter().filter(waits);
+    waiting.map(|(node, _)| *node).collect()
 }
 
 /// A network that runs.

@@ -144,14 +144,15 @@ struct Lowering<'a> {
     owners: BTreeMap<usize, usize>,
 }
 
-/// The operations of a graph; of the values that wait for the way back, those of `halves` wait in half precision.
-pub(crate) fn lower(graph: &Graph, purpose: &Purpose, halves: &[usize]) -> Lowered {
-    let lowered = lower_with(graph, purpose, vec![Between::Stays; graph.nodes.len()]);
-    let between = between::between(graph, purpose, &lowered.asked, halves);
-    match between.iter().all(|between| *between == Between::Stays) {
-        true => lowered,
-        false => lower_with(graph, purpose, between),
-    }
+/// The operations of a graph, where all values stay until the way back.
+pub(crate) fn lower(graph: &Graph, purpose: &Purpose) -> Lowered {
+    lower_with(graph, purpose, vec![Between::Stays; graph.nodes.len()])
+}
+
+/// The operations of a graph; of the values that the way back `asked` for, those of `halves` wait in half precision, see
+/// [`between::between`].
+pub(crate) fn lower_between(graph: &Graph, purpose: &Purpose, asked: &[usize], halves: &[usize]) -> Lowered {
+    lower_with(graph, purpose, between::between(graph, purpose, asked, halves))
 }
 
 fn lower_with(graph: &Graph, purpose: &Purpose, between: Vec<Between>) -> Lowered {
