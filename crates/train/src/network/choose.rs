@@ -44,12 +44,15 @@ pub(super) struct Knobs<'a> {
     pub peak: &'a dyn Fn(u64, usize, usize) -> u64,
     /// Sets of nodes to be made again, once they are found.
     pub sets: RefCell<Vec<(Precision, Vec<Vec<usize>>)>>,
+    /// The ways that were compiled so far.
+    pub ways: RefCell<Vec<Way>>,
 }
 
 /// What is left for a program with so many threads, for batches of so many samples; `None` if nothing is.
 pub(super) type Room<'a> = &'a dyn Fn(usize, usize) -> Option<u64>;
 
 /// A way to train.
+#[derive(Clone)]
 pub(super) struct Way {
     pub setting: Setting,
     pub threads: usize,
@@ -72,6 +75,17 @@ impl Way {
 
 impl Knobs<'_> {
     fn way(&self, setting: Setting, threads: usize) -> Way {
+        let same = |way: &&Way| (&way.setting, way.threads) == (&setting, threads);
+        let known = self.ways.borrow().iter().find(same).cloned();
+        if let Some(way) = known {
+            return way;
+        }
+        let way = self.compiled(setting, threads);
+        self.ways.borrow_mut().push(way.clone());
+        way
+    }
+
+    fn compiled(&self, setting: Setting, threads: usize) -> Way {
         let program = (self.compile)(&setting, threads);
         let mut alters = Vec::new();
         if setting.batch < self.plain.batch && program.norms_batches() {
@@ -157,7 +171,7 @@ impl Knobs<'_> {
         let plain = (self.compile)(&self.plain, self.threads);
         let mut candidates = plain.recompute_candidates();
         candidates.insert(0, Vec::new());
-        let measured = candidates.into_iter().map(|recompute| {
+        let measure = |recompute: Vec<usize>| {
             let setting = Setting {
                 recompute,
                 precision,
@@ -165,12 +179,24 @@ impl Knobs<'_> {
             };
             let program = (self.compile)(&setting, self.threads);
             (program.cost(), program.bytes(), setting.recompute)
-        });
-        let mut measured: Vec<(f64, u64, Vec<usize>)> = measured.collect();
+        };
+        let mut measured: Vec<(f64, u64, Vec<usize>)> = candidates.into_iter().map(measure).collect();
         measured.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut sets: Vec<Vec<usize>> = Vec::new();
         let mut least = u64::MAX;
         for (_, bytes, recompute) in measured {
+            if bytes < least {
+                least = bytes;
+                sets.push(recompute);
+            }
+        }
+        // What others start from, one by one, where that makes the smallest of them smaller still.
+        for node in plain.asked_again() {
+            let smallest = sets.last().filter(|set| !set.contains(&node));
+            let Some(more) = smallest.map(|set| [set.as_slice(), &[node]].concat()) else {
+                continue;
+            };
+            let (_, bytes, recompute) = measure(more);
             if bytes < least {
                 least = bytes;
                 sets.push(recompute);

@@ -94,13 +94,18 @@ impl Program {
         self.graph.nodes.iter().any(|node| norms(&node.kind))
     }
 
+    /// Nodes that the way back asks for, and that could be made again for it.
+    pub(super) fn asked_again(&self) -> Vec<usize> {
+        let last = self.graph.nodes.len() - 1;
+        let asked = self.lowered.asked.iter().copied();
+        asked.filter(|&node| node > 0 && node < last).collect()
+    }
+
     /// Sets of nodes that could be made again: those that save the most for what they cost, one more in each; and all but
     /// some that others start from, at even distances; without those that are larger than the next, too.
     pub(super) fn recompute_candidates(&self) -> Vec<Vec<usize>> {
         let nodes = &self.graph.nodes;
-        let last = nodes.len() - 1;
-        let asked = self.lowered.asked.iter().copied();
-        let asked: Vec<usize> = asked.filter(|&node| node > 0 && node < last).collect();
+        let asked = self.asked_again();
         let worth = |node: usize| nodes[node].shape.len() as f64 / forward(&self.graph, node).max(1.0);
         // Sums come last: what follows them starts from there.
         let is_sum = |node: usize| matches!(nodes[node].kind, NodeKind::Add { .. });

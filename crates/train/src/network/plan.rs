@@ -210,6 +210,7 @@ pub fn plan(
         roomy: (!source.is_fed()).then_some(&roomy),
         peak: &|arena, threads, batch| total(&needs(arena, threads, least_data(batch))),
         sets: RefCell::default(),
+        ways: RefCell::default(),
     };
     let way = knobs.choose().map_err(|least| {
         let holders = needs(least.bytes, least.threads, least_data(least.setting.batch));

@@ -1,6 +1,6 @@
 //! Ways to train in less memory: what they save, and that the numbers are those of the plain way.
 
-use tidegate_train::network::{Batch, Layer, Learning, Machine, Precision, Program, Purpose, Shape};
+use tidegate_train::network::{Batch, Layer, Learning, Machine, Precision, Preset, Program, Purpose, Shape};
 
 use super::sample::{batch, fill, learning, networks};
 
@@ -227,6 +227,32 @@ fn a_convolution_goes_back_in_the_place_of_what_it_was_given() {
         let conv = layers.iter().find(|(name, _)| name == "2 conv").unwrap().1;
         assert!(conv < made / 2 + weights, "{conv} of {made}");
     }
+}
+
+#[test]
+fn a_residual_network_in_half_precision_takes_little_more_than_its_widest_layer() {
+    let input = Shape(vec![64, 64, 3]);
+    let kept = [3, 8, 13, 25, 32, 37, 44];
+    let purpose = Purpose {
+        batch: 64,
+        threads: 1,
+        learning: Some(Learning {
+            precision: Precision::Bf16,
+            recompute: (1..49).filter(|node| !kept.contains(node)).collect(),
+            ..learning(None)
+        }),
+    };
+    let program = Program::compile(&Preset::Resnet18.layers(&input), &input, 10, &purpose).unwrap();
+    let shares = program.shares();
+    let activations = shares.iter().find(|share| share.name == "activations").unwrap();
+    // The widest layer, what the pool makes of it and where it found that, and the samples in two bytes.
+    let (widest, samples) = (4 * 64 * 32 * 32 * 64, 2 * 64 * 64 * 64 * 3);
+    let least = widest + widest / 4 + widest / 16 + samples;
+    assert!(
+        activations.bytes < least * 101 / 100,
+        "{} of {least}",
+        activations.bytes
+    );
 }
 
 #[test]

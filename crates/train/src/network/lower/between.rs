@@ -8,7 +8,7 @@ use super::super::arena::{Buffer, values_of};
 use super::super::graph::{Graph, NodeKind};
 use super::super::ops::half;
 use super::super::precision::Precision;
-use super::{Lowering, Purpose, Slope};
+use super::{Lowering, Purpose, Slope, pointwise_conv};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Between {
@@ -19,6 +19,8 @@ pub(crate) enum Between {
     Again,
     /// Goes, is made again, and waits in half precision if it is not yet its turn then.
     AgainInHalf,
+    /// Goes, is made again, and goes once more if it is not yet its turn then.
+    AgainEachTime,
 }
 
 /// Where the values of a node are.
@@ -33,23 +35,31 @@ pub(super) enum Stored {
     Gone,
 }
 
-/// What is to become of the values of each node, of which the way back asks for some.
+/// What is to become of the values of each node, of which the way back asks for some. Those of `halves` wait in half
+/// precision; twice among them, they do not wait at all where one operation makes them again.
 pub(super) fn between(graph: &Graph, purpose: &Purpose, asked: &[usize], halves: &[usize]) -> Vec<Between> {
     let Some(learning) = &purpose.learning else {
         return vec![Between::Stays; graph.nodes.len()];
     };
     let last = graph.nodes.len() - 1;
+    let again = |node: usize| node > 0 && learning.recompute.contains(&node);
+    // What is only needed to make other things again is not kept for that where it costs little.
+    let cheap = |node: usize| {
+        !learning.recompute.is_empty() && !asked.contains(&node) && is_cheap(&graph.nodes[node].kind)
+    };
+    // The sample cannot be made again, and the outputs are read by others.
+    let goes = |node: usize| node != last && (again(node) || cheap(node));
     let of = |node: usize| {
         let asked = asked.contains(&node);
-        // The sample cannot be made again, and the outputs are read by others.
-        let again = node > 0 && learning.recompute.contains(&node);
-        // What is only needed to make other things again is not kept for that where it costs little.
-        let cheap = !learning.recompute.is_empty() && !asked && is_cheap(&graph.nodes[node].kind);
-        match asked {
+        let n_halves = halves.iter().filter(|&&half| half == node).count();
+        // One operation makes it, from what is there.
+        let at_once = !graph.nodes[node].inputs.iter().any(|&input| goes(input));
+        match (asked, n_halves) {
             _ if node == last => Between::Stays,
-            true if again && halves.contains(&node) => Between::AgainInHalf,
-            _ if again || cheap => Between::Again,
-            true if halves.contains(&node) => Between::Half,
+            (true, 2..) if again(node) && at_once => Between::AgainEachTime,
+            (true, 1..) if again(node) => Between::AgainInHalf,
+            _ if goes(node) => Between::Again,
+            (true, 1..) => Between::Half,
             _ => Between::Stays,
         }
     };
@@ -109,7 +119,9 @@ impl Lowering<'_> {
     pub(super) fn put_away(&mut self, node: usize) {
         match self.between[node] {
             Between::Stays => {}
-            Between::Again | Between::AgainInHalf => self.stored[node] = Stored::Gone,
+            Between::Again | Between::AgainInHalf | Between::AgainEachTime => {
+                self.stored[node] = Stored::Gone
+            }
             Between::Half => self.halve(node),
         }
     }
@@ -120,7 +132,7 @@ impl Lowering<'_> {
         self.stored[node] = Stored::Half { made, kept };
     }
 
-    fn precision(&self) -> Precision {
+    pub(super) fn precision(&self) -> Precision {
         let learning = self.purpose.learning.as_ref();
         learning.map_or(Precision::F32, |learning| learning.precision)
     }
@@ -176,8 +188,11 @@ impl Lowering<'_> {
                 let inputs = self.graph.nodes[source].inputs.iter();
                 let inputs: Vec<usize> = inputs.map(|&input| self.sources[input]).collect();
                 let before: Vec<Stored> = inputs.iter().map(|&input| self.stored[input]).collect();
-                for i in 0..inputs.len() {
-                    self.bring_back(self.graph.nodes[source].inputs[i]);
+                let reads_halves = self.reads_halves(source);
+                for (i, before) in before.iter().enumerate() {
+                    if !(reads_halves && matches!(before, Stored::Half { .. })) {
+                        self.bring_back(self.graph.nodes[source].inputs[i]);
+                    }
                 }
                 // What they are in full precision is used now, and may be written over.
                 for (input, before) in inputs.into_iter().zip(before) {
@@ -195,11 +210,34 @@ impl Lowering<'_> {
         }
     }
 
+    /// Where the values of a node wait in half precision.
+    pub(super) fn waits_as(&self, node: usize) -> Option<Buffer> {
+        match self.stored[self.sources[node]] {
+            Stored::Half { made, .. } => Some(made),
+            _ => None,
+        }
+    }
+
+    /// Whether a node can be made again from values that wait in half precision.
+    fn reads_halves(&self, node: usize) -> bool {
+        match &self.graph.nodes[node].kind {
+            NodeKind::Conv { window, groups, .. } => {
+                let extent = self.conv_extent(node, window, *groups);
+                pointwise_conv(window, &extent).is_none() && extent.reads_halves(self.pooled[node].as_ref())
+            }
+            _ => false,
+        }
+    }
+
     /// Has a value wait as it did `before` it was brought back to make another: it is not yet its turn.
     fn wait_on(&mut self, node: usize, before: Stored) {
         match before {
             Stored::Half { .. } => self.stored[node] = before,
-            Stored::Gone if self.between[node] == Between::AgainInHalf => self.halve(node),
+            Stored::Gone if self.between[node] == Between::AgainEachTime => self.stored[node] = Stored::Gone,
+            Stored::Gone if self.between[node] == Between::AgainInHalf => {
+                self.halve(node);
+                self.held.extend(self.waits_as(node).map(|half| (node, half)));
+            }
             _ => {}
         }
     }

@@ -104,7 +104,12 @@ impl Lowering<'_> {
                     self.push(node, op, &[Some(x), Some(y), kept]);
                     return self.mark(node, y, len);
                 }
-                self.scratch(conv::Forward::scratch(&extent, pooled.as_ref()));
+                // Made again, it need not wait until what it is given is there in full.
+                let (x, half) = match self.waits_as(this.inputs[0]) {
+                    Some(half) if extent.reads_halves(pooled.as_ref()) => (half, Some(self.precision())),
+                    _ => (x, None),
+                };
+                self.scratch(conv::Forward::scratch(&extent, pooled.as_ref(), half));
                 let kept = match pooled {
                     Some(_) => None,
                     None => self.kept_for(node, *activation),
@@ -115,6 +120,7 @@ impl Lowering<'_> {
                 let op = conv::Forward {
                     extent,
                     x,
+                    half,
                     weight,
                     bias,
                     y,
@@ -239,10 +245,11 @@ impl Lowering<'_> {
         if source == 0 || !self.is_last_use(node, source) {
             return None;
         }
-        // Made again, it is told what it was given: the way back asks for that next, unless it waits in half precision.
+        // Made again, it is told what it was given: the way back asks for that next, unless it waits in half precision or is
+        // made once more.
         let made_again = self.told[node].is_some();
         match self.stored[source] {
-            Stored::Half { .. } if made_again => {}
+            Stored::Half { .. } | Stored::Gone if made_again => {}
             Stored::There if !made_again && self.between[source] != Between::Stays => self.put_away(source),
             _ => return None,
         }

@@ -64,12 +64,22 @@ impl Op for Grow {
         let [from, into] = [self.from, self.into].map(|buffer| step.span(buffer));
         each_chunk(step, self.len, |part| {
             // SAFETY: every task has a part of its own.
-            let (from, into) = unsafe { (halves(from, part.clone()), into.part(part).write()) };
-            match self.precision {
-                Precision::F16 => from.reinterpret_cast::<f16>().convert_to_f32_slice(into),
-                _ => from_bf16(from, into),
-            }
+            unsafe { grow(from, part.clone(), self.precision, into.part(part).write()) };
         });
+    }
+}
+
+/// A part of what waits in half precision, as it is in full.
+///
+/// # Safety
+///
+/// Nobody writes what it is made of.
+pub(super) unsafe fn grow(from: Span, part: std::ops::Range<usize>, precision: Precision, into: &mut [f32]) {
+    // SAFETY: the caller's.
+    let from = unsafe { halves(from, part) };
+    match precision {
+        Precision::F16 => from.reinterpret_cast::<f16>().convert_to_f32_slice(into),
+        _ => from_bf16(from, into),
     }
 }
 

@@ -1,9 +1,14 @@
 //! The way forward.
 
+use std::ops::Range;
+
 use super::super::super::arena::{Buffer, Span, bytes};
 use super::super::super::kernels::elementwise::{activate, activate_into, fill_places};
+use super::super::super::kernels::product::OVERREAD;
 use super::super::super::layer::Activation;
+use super::super::super::precision::Precision;
 use super::super::super::step::{Op, Step};
+use super::super::half;
 use super::Extent;
 use super::gathered::Gathered;
 use super::pooled::{Pooled, pool_band};
@@ -11,6 +16,8 @@ use super::pooled::{Pooled, pool_band};
 pub(crate) struct Forward {
     pub extent: Extent,
     pub x: Buffer,
+    /// What the values of `x` wait in, where they are not there in full: only for what [`Extent::reads_halves`].
+    pub half: Option<Precision>,
     pub weight: Buffer,
     pub bias: Option<Buffer>,
     pub y: Buffer,
@@ -22,7 +29,12 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    pub(crate) fn scratch(extent: &Extent, pooled: Option<&Pooled>) -> usize {
+    pub(crate) fn scratch(extent: &Extent, pooled: Option<&Pooled>, half: Option<Precision>) -> usize {
+        if half.is_some() {
+            let bands = direct_bands(extent.output[0]);
+            let rows = bands.map(|band| extent.forward.rows.sources_of(band).len());
+            return rows.max().unwrap_or(0) * extent.forward.source_row + OVERREAD;
+        }
         if let Some(tiles) = extent.tiles(pooled) {
             let band = pooled.map_or(0, |_| tiles.strip_rows() * extent.forward.out_row);
             return tiles.scratch_len() + band;
@@ -113,27 +125,41 @@ impl Forward {
         let [x, weight, y] = [self.x, self.weight, self.y].map(|buffer| step.span(buffer));
         let made = self.kept.map_or(y, |kept| step.span(kept));
         let bias = self.bias.map(|bias| step.span(bias));
-        let n_rows = extent.output[0];
-        let strips = n_rows.div_ceil(4);
-        let n_strips = n_rows.div_ceil(strips);
-        step.crew.run(step.rows * n_strips, |task, _| {
-            let (sample, strip) = (task / n_strips, task % n_strips * strips);
-            let band = strip..(strip + strips).min(n_rows);
+        let bands = direct_bands(extent.output[0]);
+        let n_bands = bands.len();
+        step.crew.run(step.rows * n_bands, |task, thread| {
+            let sample = task / n_bands;
+            let Some(band) = bands.clone().nth(task % n_bands) else {
+                return;
+            };
             let line = extent.forward.out_row;
             let part = |span: Span| {
                 span.piece(sample, extent.y_len())
                     .part(band.start * line..band.end * line)
             };
             let image = made.piece(sample, extent.y_len());
-            let source = x.piece(sample, extent.x_len());
-            // SAFETY: these rows of the output are of this task alone.
+            // SAFETY: these rows of the output are of this task alone, the scratch of this thread.
             unsafe {
+                let source = match self.half {
+                    None => x.piece(sample, extent.x_len()).at(),
+                    Some(precision) => {
+                        let rows = extent.forward.rows.sources_of(band.clone());
+                        let start = rows.start * extent.forward.source_row;
+                        let room = step
+                            .scratch(thread)
+                            .part(0..rows.len() * extent.forward.source_row);
+                        let first = sample * extent.x_len() + start;
+                        half::grow(x, first..first + room.len(), precision, room.write());
+                        // The correlation counts from the first row of the image.
+                        room.at().wrapping_sub(start)
+                    }
+                };
                 self.start(bias, part(made));
                 for group in 0..extent.groups {
                     extent.forward.add(
                         band.clone(),
                         image.at().add(group * extent.forward.width),
-                        source.at().add(group * extent.forward.channels),
+                        source.wrapping_add(group * extent.forward.channels),
                         weight.at().add(group * extent.forward.weights()),
                     );
                 }
@@ -191,6 +217,13 @@ impl Forward {
             }
         }
     }
+}
+
+/// The rows of an image that are made by one task each, where they are made as they stand.
+fn direct_bands(n_rows: usize) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
+    let rows = n_rows.div_ceil(4).max(1);
+    let starts = (0..n_rows).step_by(rows);
+    starts.map(move |start| start..(start + rows).min(n_rows))
 }
 
 impl Op for Forward {

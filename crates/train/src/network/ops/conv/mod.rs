@@ -111,6 +111,11 @@ impl Extent {
         !self.gathers
     }
 
+    /// Whether the way forward can take values as they wait in half precision, a few rows at a time.
+    pub(crate) fn reads_halves(&self, pooled: Option<&Pooled>) -> bool {
+        self.is_direct() && pooled.is_none() && self.tiles.is_none()
+    }
+
     /// Whether the weights' gradient is summed up image by image, in parts of the batch.
     pub(crate) fn sums_parts(&self) -> bool {
         !self.gathers && self.weights() <= MOST_SUMMED
