@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use libfuzzer_sys::fuzz_target;
+use tidegate_data::Below;
 use tidegate_data::images::{ImageOptions, are_images, open};
 use tidegate_memory::Ledger;
 
@@ -25,7 +26,7 @@ fuzz_target!(|given: (u8, &[u8])| {
             ..ImageOptions::default()
         };
         for path in [folder.path(), &folder.path().join(name)] {
-            are_images(path);
+            are_images(path, &Below::default());
             let opened = open(path, &options, &ledger, &mut |_, _| ControlFlow::Continue(()));
             drop(opened);
             assert_eq!(ledger.used(), 0);

@@ -9,6 +9,7 @@
 //! A counter that could not be read is `None` or [`Limit::Unavailable`], never zero.
 
 mod error;
+mod figures;
 mod host;
 mod size;
 
@@ -38,6 +39,7 @@ pub use cards::{Card, cards};
 pub use cgroup::{Cgroup, CgroupEvents, CgroupStat, CgroupVersion};
 pub use counting::{Counting, give_freed_memory_back};
 pub use error::{Error, SizeProblem};
+pub use figures::{against, ago, counted, duration, figure, off, short, thousands};
 pub use headroom::{Allowance, Headroom, TightBound};
 pub use host::Host;
 pub use ledger::{Grant, Holder, HolderSnapshot, Ledger, LedgerSnapshot, Refused, Spare};

@@ -1,6 +1,7 @@
 //! What can go wrong with the store, split by what the caller can do about it.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -40,6 +41,9 @@ pub enum Error {
         candidates: Vec<String>,
     },
 
+    #[error("nothing was recorded at {}", path.display())]
+    NotRecorded { path: PathBuf },
+
     #[error("run {id} is already over")]
     Over { id: String },
 
@@ -51,15 +55,36 @@ pub enum Error {
 }
 
 impl Error {
+    /// Of reading a recording, which may be none.
+    pub(crate) fn reading(path: &Path) -> impl Fn(std::io::Error) -> Error + Copy {
+        |source| match source.kind() {
+            ErrorKind::NotFound => Error::NotRecorded { path: path.into() },
+            _ => Error::Io {
+                action: "read",
+                path: path.into(),
+                source,
+            },
+        }
+    }
+
+    /// Of beginning a file.
+    pub(crate) fn creating(path: &Path) -> impl Fn(std::io::Error) -> Error + Copy {
+        |source| Error::Io {
+            action: "create",
+            path: path.into(),
+            source,
+        }
+    }
+
     /// What to do about it, where there is something to do.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Io { source, path, .. } => match source.kind() {
-                std::io::ErrorKind::StorageFull => Some("free some disk space, or use another --home".into()),
-                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                ErrorKind::StorageFull => Some("free some disk space, or use another --home".into()),
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                     Some("choose a writable folder with --home DIR".into())
                 }
-                std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => {
+                ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
                     Some(format!("something else is in the way of {}: choose another --home DIR", path.display()))
                 }
                 _ => None,
@@ -87,7 +112,7 @@ impl Error {
             Error::NotFound { known: 0, .. } => Some("this home has no runs yet".into()),
             Error::NotFound { .. } => Some("`tidegate runs` lists them; `last` is the newest".into()),
             Error::Ambiguous { .. } => Some("write more of it".into()),
-            Error::Over { .. } | Error::NotAFlight { .. } => None,
+            Error::Over { .. } | Error::NotRecorded { .. } | Error::NotAFlight { .. } => None,
         }
     }
 }

@@ -86,7 +86,8 @@ impl Store {
     }
 
     fn one(&self, condition: &str, value: &str) -> Result<Option<Run>> {
-        let sql = format!("SELECT {COLUMNS} FROM runs WHERE {condition} ORDER BY seq DESC LIMIT 1");
+        let columns = columns(self.schema);
+        let sql = format!("SELECT {columns} FROM runs WHERE {condition} ORDER BY seq DESC LIMIT 1");
         let read = || {
             self.db
                 .prepare_cached(&sql)?
@@ -97,7 +98,7 @@ impl Store {
     }
 
     fn select(&self, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>> {
-        let sql = format!("SELECT {COLUMNS} FROM runs {rest}");
+        let sql = format!("SELECT {} FROM runs {rest}", columns(self.schema));
         let read = || {
             self.db
                 .prepare_cached(&sql)?
@@ -128,13 +129,21 @@ fn describe(run: &Run) -> String {
     }
 }
 
+/// All that makes a [`Run`], of a home of this schema: an earlier one that cannot be written has no more.
+pub(crate) fn columns(schema: i64) -> String {
+    let later = match schema {
+        3.. => "cause, grade, verdict, family, attempt",
+        _ => "NULL AS cause, NULL AS grade, NULL AS verdict, NULL AS family, NULL AS attempt",
+    };
+    format!("{COLUMNS}, {later}")
+}
+
 const COLUMNS: &str = "id, name, kind, status, model, data, target, rows, data_bytes, command, created_ms,
     started_ms, ended_ms, budget_bytes, bound, needs_bytes, peak_bytes, peak_source, resident_peak_bytes,
     oom_kills, metric_name, metric_value, baseline_value, exit_code, signal, error, hint, containment,
-    cgroup, boot_id, supervisor_pid, supervisor_start, worker_pid, worker_start, cause, grade, verdict,
-    family, attempt";
+    cgroup, boot_id, supervisor_pid, supervisor_start, worker_pid, worker_start";
 
-fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
+pub(crate) fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     let status: String = row.get("status")?;
     let command: String = row.get("command")?;
     Ok(Run {

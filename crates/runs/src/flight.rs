@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::records::scan::size;
 use crate::records::{self, Fields, FlightHeader, Record, RecordWriter, Recording};
 
 /// One look at a run. Sizes are bytes; `None` is "not available" or "not read this time".
@@ -51,6 +52,23 @@ pub struct FlightRecord {
     /// As `pressure_some`, of the processor and of disks.
     pub pressure_cpu: Option<f32>,
     pub pressure_io: Option<f32>,
+}
+
+impl FlightRecord {
+    /// The memory of the run: what its cgroup counts, else by proportional share, else by residence.
+    pub fn in_use(&self) -> Option<u64> {
+        self.cgroup_usage.or(self.proportional).or(self.resident)
+    }
+}
+
+/// The same of a record as it stands in the file.
+pub(crate) fn in_use(record: &[u8]) -> Option<u64> {
+    const RESIDENT: usize = 16;
+    const PROPORTIONAL: usize = 24;
+    const CGROUP_USAGE: usize = 64;
+    [CGROUP_USAGE, PROPORTIONAL, RESIDENT]
+        .into_iter()
+        .find_map(|at| size(record, at))
 }
 
 /// A recording of a run's memory.

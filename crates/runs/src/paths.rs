@@ -29,6 +29,16 @@ impl RunDir {
         self.path.join("plan.json")
     }
 
+    /// What every column of a table becomes, and the shape of it all.
+    pub fn encoding(&self) -> PathBuf {
+        self.path.join("encoding.json")
+    }
+
+    /// What it was run with: versions, machine, variables.
+    pub fn environment(&self) -> PathBuf {
+        self.path.join("environment.json")
+    }
+
     /// Standard output and standard error, time-stamped.
     pub fn log(&self) -> PathBuf {
         self.path.join("log.txt")
@@ -46,6 +56,11 @@ impl RunDir {
 
     pub fn devices(&self) -> PathBuf {
         self.path.join("devices.bin")
+    }
+
+    /// Who held how much of the budget.
+    pub fn holders(&self) -> PathBuf {
+        self.path.join("holders.jsonl")
     }
 
     /// Where Python code was.
@@ -66,5 +81,24 @@ impl RunDir {
     /// The trained model.
     pub fn model(&self) -> PathBuf {
         self.path.join("model")
+    }
+
+    /// Why it ended, as it was last told.
+    pub fn why(&self) -> PathBuf {
+        self.path.join("why.json")
+    }
+
+    /// How its model comes to its predictions, as it was last told.
+    pub fn explained(&self) -> PathBuf {
+        self.path.join("explained.json")
+    }
+
+    /// Contact sheets: samples as the model gets them, and its most confident mistakes.
+    pub fn samples(&self) -> PathBuf {
+        self.path.join("samples.png")
+    }
+
+    pub fn mistakes(&self) -> PathBuf {
+        self.path.join("mistakes.png")
     }
 }

@@ -2,7 +2,11 @@
 
 use serde::Serialize;
 
+use crate::records::scan::{number, size};
 use crate::records::{Fields, Record};
+
+/// A process that lives is recorded at least this often, in milliseconds, whether it moved or not.
+pub const PROCESS_AT_LEAST_EVERY_MS: u64 = 10_000;
 
 /// One look at one process. Sizes are bytes; `None` is "not available" or "not read this time".
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -36,6 +40,32 @@ pub struct ProcessRecord {
     pub read_bytes: Option<u64>,
     pub written_bytes: Option<u64>,
     pub open_files: Option<u64>,
+}
+
+impl ProcessRecord {
+    /// By proportional share, else by residence.
+    pub fn in_use(&self) -> Option<u64> {
+        self.proportional.or(self.resident)
+    }
+}
+
+/// Fields of a record as it stands in the file.
+pub(crate) fn in_use(record: &[u8]) -> Option<u64> {
+    size(record, 64).or(size(record, 56))
+}
+
+pub(crate) fn pid(record: &[u8]) -> i32 {
+    (number(record, 16) as u32).cast_signed()
+}
+
+pub(crate) fn start_time(record: &[u8]) -> u64 {
+    number(record, 24)
+}
+
+pub(crate) fn name(record: &[u8]) -> String {
+    let bytes = record.get(32..48).unwrap_or_default();
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 impl Record for ProcessRecord {

@@ -11,6 +11,8 @@
 //! record   0 sequence u64 · 8 the fields, zero to the end · crc32 of all before it u32
 //! ```
 
+pub(crate) mod scan;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
@@ -24,7 +26,7 @@ const HEADER: usize = 64;
 const SEQUENCE: usize = 8;
 const CHECKSUM: usize = 4;
 
-/// A kind of record.
+/// A kind of record. Its first field is the time, in milliseconds since the start of the recording.
 pub trait Record: Sized {
     const MAGIC: &'static [u8; 8];
     /// The bytes of a record in each version, the first one first; the last is what is written.
@@ -273,11 +275,15 @@ fn encode_record<R: Record>(sequence: u64, record: &R) -> Vec<u8> {
     bytes
 }
 
-fn decode_record<R: Record>(bytes: &[u8], size: usize) -> Option<(u64, R)> {
+/// What its checksum is of, if it fits.
+fn body(bytes: &[u8], size: usize) -> Option<&[u8]> {
     let (body, checksum) = bytes.split_last_chunk::<CHECKSUM>()?;
-    if bytes.len() != size || crc32fast::hash(body) != u32::from_le_bytes(*checksum) {
-        return None;
-    }
+    let fits = bytes.len() == size && crc32fast::hash(body) == u32::from_le_bytes(*checksum);
+    fits.then_some(body)
+}
+
+fn decode_record<R: Record>(bytes: &[u8], size: usize) -> Option<(u64, R)> {
+    let body = body(bytes, size)?;
     let sequence = u64::from_le_bytes(*body.first_chunk::<SEQUENCE>()?);
     let mut fields = Fields {
         bytes: bytes.to_vec(),

@@ -237,3 +237,18 @@ impl Run {
         self.name.as_deref().unwrap_or(&self.id)
     }
 }
+
+/// `log_loss` as `log loss`, `r2` as `R²`.
+pub fn metric_name(name: &str) -> String {
+    match name {
+        "r2" => "R²".into(),
+        "auc" => "AUC".into(),
+        "rmse" => "RMSE".into(),
+        "mae" => "MAE".into(),
+        "mape" => "MAPE".into(),
+        "f1" => "F1".into(),
+        "macro_f1" => "macro F1".into(),
+        "brier" => "Brier score".into(),
+        name => name.replace('_', " "),
+    }
+}

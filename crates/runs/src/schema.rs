@@ -1,9 +1,13 @@
 //! The database's schema: an ordered list of migrations, counted by `PRAGMA user_version`.
 
+mod pages;
+
 use rusqlite::{Connection, TransactionBehavior};
 
+pub(crate) use pages::{BLOCK, SEARCHED};
+
 /// Entry `i` brings a database from version `i` to `i + 1`. Entries are only ever added.
-pub(crate) const MIGRATIONS: &[&str] = &[V1, V2, V3];
+pub(crate) const MIGRATIONS: &[&str] = &[V1, V2, V3, pages::V4];
 
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 

@@ -96,11 +96,7 @@ impl StackWriter {
     pub fn create(path: &Path) -> Result<StackWriter> {
         let file = OpenOptions::new().append(true).create_new(true).open(path);
         Ok(StackWriter {
-            file: file.map_err(|source| Error::Io {
-                action: "create",
-                path: path.to_path_buf(),
-                source,
-            })?,
+            file: file.map_err(Error::creating(path))?,
             path: path.to_path_buf(),
             known: HashMap::new(),
             written: 0,

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::error::{Error, Result};
 use crate::find::size;
 use crate::paths::RunDir;
-use crate::run::{Judgement, Metric, NewRun, Outcome, Part, Run, Started, Status, Summary};
+use crate::run::{Judgement, NewRun, Outcome, Part, Run, Started, Status, Summary};
 use crate::{schema, time};
 
 /// How long a command waits for another one to let go of the database.
@@ -25,6 +25,8 @@ const ID_LENGTH: usize = 8;
 pub struct Store {
     home: PathBuf,
     pub(crate) db: Connection,
+    /// Of the schema: below the newest in a home that cannot be written.
+    pub(crate) schema: i64,
 }
 
 impl Store {
@@ -65,6 +67,7 @@ impl Store {
         Ok(Store {
             home: home.to_path_buf(),
             db,
+            schema: schema::VERSION,
         })
     }
 
@@ -83,10 +86,12 @@ impl Store {
             .replace('?', "%3f")
             .replace('#', "%23");
         let db = Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags).map_err(failed)?;
-        refuse_newer(path, schema::version(&db).map_err(failed)?)?;
+        let found = schema::version(&db).map_err(failed)?;
+        refuse_newer(path, found)?;
         Ok(Store {
             home: home.to_path_buf(),
             db,
+            schema: found,
         })
     }
 
@@ -205,41 +210,6 @@ impl Store {
         )
     }
 
-    /// Records one value. NaN is kept as "not a number", not as zero.
-    pub fn metric(&self, id: &str, metric: &Metric) -> Result<()> {
-        self.execute(
-            "INSERT INTO metrics (run, epoch, step, name, value) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                id,
-                metric.epoch,
-                signed(Some(metric.step)),
-                metric.name,
-                metric.value
-            ],
-        )?;
-        Ok(())
-    }
-
-    /// The values in the order in which they were recorded.
-    pub fn metrics(&self, id: &str) -> Result<Vec<Metric>> {
-        let read = || {
-            let mut query = self
-                .db
-                .prepare_cached("SELECT epoch, step, name, value FROM metrics WHERE run = ?1 ORDER BY seq")?;
-            let rows = query.query_map([id], |row| {
-                Ok(Metric {
-                    epoch: row.get(0)?,
-                    step: row.get::<_, i64>(1)?.cast_unsigned(),
-                    name: row.get(2)?,
-                    // SQLite stores NaN as NULL.
-                    value: row.get::<_, Option<f64>>(3)?.unwrap_or(f64::NAN),
-                })
-            })?;
-            rows.collect::<rusqlite::Result<_>>()
-        };
-        read().map_err(|source| self.failed(source))
-    }
-
     /// What the plan gives to each part; a later plan takes the place of an earlier one.
     pub fn planned(&self, id: &str, parts: &[(String, u64)]) -> Result<()> {
         self.execute("DELETE FROM parts WHERE run = ?1", params![id])?;
@@ -266,7 +236,7 @@ impl Store {
     pub fn parts(&self, id: &str) -> Result<Vec<Part>> {
         let read = || {
             // A home that cannot be written may still be of the version before.
-            if schema::version(&self.db)? < 2 {
+            if self.schema < 2 {
                 return Ok(Vec::new());
             }
             let mut query = self
@@ -328,7 +298,7 @@ impl Store {
         }
     }
 
-    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize> {
+    pub(crate) fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize> {
         let run = || self.db.prepare_cached(sql)?.execute(params);
         run().map_err(|source| self.failed(source))
     }
@@ -358,7 +328,7 @@ fn use_wal(db: &Connection) -> rusqlite::Result<()> {
 }
 
 /// SQLite has no unsigned integers; what does not fit is no size that a machine can have.
-fn signed(value: Option<u64>) -> Option<i64> {
+pub(crate) fn signed(value: Option<u64>) -> Option<i64> {
     value.map(|value| i64::try_from(value).unwrap_or(i64::MAX))
 }
 
@@ -410,3 +380,6 @@ fn is_read_only(error: &rusqlite::Error) -> bool {
         Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen)
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,10 @@ pub enum Event {
         epoch: u32,
         loss: f64,
         metrics: Vec<Metric>,
+        /// Of its last step, where there is one.
+        learning_rate: Option<f32>,
+        /// Rows learned from, without the time it took to judge.
+        rows_per_second: f64,
         fed: Option<Fed>,
     },
     Checkpoint {

@@ -23,7 +23,7 @@ pub use checkpoint::Checkpoint;
 pub use error::{Error, Result};
 pub use event::{Event, Sink};
 pub use linear::{RUNTIME, THREAD_BYTES};
-pub use metrics::{CalibrationBin, Evaluator, Metric, Quality};
+pub use metrics::{CalibrationBin, Evaluator, Metric, Quality, Residuals};
 pub use model::{Learned, Model};
 pub use plan::{Alternative, Change, interval};
 pub use predict::{PredictOptions, PredictedRows, Prediction, predict, predict_plan};

@@ -3,6 +3,7 @@
 mod binary;
 mod classes;
 mod number;
+mod residuals;
 
 use serde::{Deserialize, Serialize};
 use tidegate_data::target::Task;
@@ -10,6 +11,7 @@ use tidegate_data::target::Task;
 use binary::Binary;
 use classes::Classes;
 use number::Number;
+pub use residuals::Residuals;
 
 /// One figure of quality.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct Quality {
     /// For each class: its rows, those predicted as it, and those of both.
     #[serde(default)]
     pub class_counts: Vec<[u64; 3]>,
+    /// Of a number.
+    #[serde(default)]
+    pub residuals: Option<Residuals>,
 }
 
 /// Classes that a confusion matrix has at the most: more are no longer read by anybody.
@@ -77,10 +82,21 @@ impl Evaluator {
         Evaluator { rows: 0, kind }
     }
 
+    /// Of one of many numbers: its figures, without how its errors are spread.
+    pub(crate) fn of_figures(prior: f64) -> Evaluator {
+        Evaluator {
+            rows: 0,
+            kind: Kind::Number(Number::of_figures(prior)),
+        }
+    }
+
+    /// What such a one holds.
+    pub(crate) const FIGURES: u64 = 256;
+
     /// The bytes that an evaluator holds.
     pub fn bytes(task: Task, classes: usize) -> u64 {
         match task {
-            Task::Regression => 256,
+            Task::Regression => Evaluator::FIGURES + Number::SPREAD,
             Task::Binary => Binary::BYTES,
             Task::Multiclass => Classes::bytes(classes),
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_data::RowCounts;
 use tidegate_data::encode::Encoders;
 
-use crate::metrics::{CalibrationBin, Metric, Quality, precision_recall_f1};
+use crate::metrics::{CalibrationBin, Metric, Quality, Residuals, precision_recall_f1};
 use crate::model::damaged;
 use crate::network::{Fed, Mistake};
 use crate::write::present;
@@ -32,6 +32,9 @@ pub struct Report {
     pub by_class: Vec<ClassReport>,
     #[serde(default)]
     pub calibration: Vec<CalibrationBin>,
+    /// Of a number, how the errors on the rows held out are spread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residuals: Option<Residuals>,
     pub rows: RowReport,
     pub epochs: u32,
     pub converged: bool,
@@ -175,6 +178,7 @@ impl Report {
             .collect();
         self.confusion = quality.confusion;
         self.calibration = quality.calibration;
+        self.residuals = quality.residuals;
         self
     }
 }

@@ -17,7 +17,7 @@ use crate::event::{Done, Event, Failure, MemoryTaken, WIRE_VERSION};
 use crate::evidence::{Counters, KernelWatch, Limits, Modules, Notebooks, Stillness};
 use crate::job::{Job, OnSignal, Output, StopReason};
 use crate::pipes::{Pipes, Source};
-use crate::plain::plain;
+use crate::plain::dressed;
 use crate::queue::{Item, Queue};
 use crate::recorder::Recorder;
 use crate::sampler::{Look, Sampler};
@@ -227,7 +227,7 @@ impl<'a> Attend<'a> {
             Source::Input => self.suspends |= line.bytes.contains(&CTRL_Z),
             Source::Output(stream) if self.passes_through => {
                 let queue = self.queue;
-                let text = plain(line.bytes);
+                let text = dressed(line.bytes);
                 self.recorder
                     .log(stream, &text, |text| queue.push(Item::warning(text)));
             }
@@ -282,6 +282,17 @@ impl<'a> Attend<'a> {
             self.story.kill_at.get_or_insert(Instant::now() + self.grace);
         }
         self.sampler.heard(&event);
+        if let Event::Ledger { budget, holders, .. } = &event {
+            let used: Vec<(String, u64)> = holders
+                .iter()
+                .map(|(name, used, _)| (name.clone(), *used))
+                .collect();
+            let queue = self.queue;
+            self.recorder
+                .holders(self.sampler.time_ms(), &used, *budget, |text| {
+                    queue.push(Item::warning(text))
+                });
+        }
         if event != Event::Unknown {
             self.queue.push(Item::Event(event));
         }
@@ -296,6 +307,7 @@ impl<'a> Attend<'a> {
             message,
             hint,
             usage: false,
+            least: None,
         });
         self.stop(StopReason::ParentError, Duration::from_secs(1));
     }

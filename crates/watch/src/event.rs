@@ -32,6 +32,10 @@ pub enum Event {
         columns: Vec<EncodedColumn>,
         shape: String,
     },
+    /// Some of the columns of a table as a look at a sample shows them, in order.
+    Columns {
+        columns: Vec<SeenColumn>,
+    },
     Notice {
         text: String,
     },
@@ -161,6 +165,25 @@ pub struct EncodedColumn {
     pub why: String,
 }
 
+/// A column before anything is said of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeenColumn {
+    pub name: String,
+    /// What it would be if another column were predicted.
+    pub role: String,
+    /// Different values of the sample, where they are few enough to be counted.
+    #[serde(default)]
+    pub distinct: Option<u64>,
+    /// The share of the sample without a value.
+    #[serde(default, deserialize_with = "nullable")]
+    pub missing: f64,
+    /// Some of its values, cut where they are long.
+    #[serde(default)]
+    pub examples: Vec<String>,
+    #[serde(default)]
+    pub why: String,
+}
+
 /// What a worker says at the end. The headline metric is what `runs` lists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
@@ -190,6 +213,9 @@ pub struct Failure {
     /// The request was wrong, not the run: exit code 2.
     #[serde(default)]
     pub usage: bool,
+    /// The least budget that would do, where it was too small.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<u64>,
 }
 
 fn nullable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
@@ -243,6 +269,7 @@ mod tests {
                 message: "no".into(),
                 hint: None,
                 usage: true,
+                least: None,
             }),
             r#"{"event":"failed","message":"no","hint":null,"usage":true}"#,
         );

@@ -6,14 +6,13 @@ use tidegate_memory::{
     Host, ProcessActivity, ProcessMemory, open_files, process_activity, process_disk, process_memory,
     process_status,
 };
-use tidegate_runs::ProcessRecord;
+use tidegate_runs::{PROCESS_AT_LEAST_EVERY_MS, ProcessRecord};
 
 use crate::ended::Exit;
 use crate::why::EndedChild;
 
-/// A process is recorded again when it moved by 1% of its size and at least this much, or after so long.
+/// A process is recorded again when it moved by 1% of its size and at least this much, or after a while.
 const MOVE: u64 = 256 << 10;
-const AT_LEAST_EVERY_MS: u64 = 10_000;
 /// Children whose end is remembered one by one; of a job that starts thousands, the first and the last ones.
 const MOST_ENDED: usize = 200;
 
@@ -220,7 +219,7 @@ fn is_due(last: &ProcessRecord, now: &ProcessRecord) -> bool {
         (Some(before), Some(now)) => before.abs_diff(now) > MOVE.max(before / 100),
         (before, now) => before.is_some() != now.is_some(),
     };
-    now.time_ms >= last.time_ms + AT_LEAST_EVERY_MS
+    now.time_ms >= last.time_ms + PROCESS_AT_LEAST_EVERY_MS
         || now.state == 'Z' && last.state != 'Z'
         || moved(last.resident, now.resident)
         || now.proportional.is_some()

@@ -124,9 +124,11 @@ pub enum StopReason {
 /// flight recorder have them all).
 #[derive(Debug)]
 pub enum Update<'a> {
-    /// The worker runs. `containment` is `cgroup v1`, `cgroup v2` or `watched: …` with the reason.
+    /// The worker runs, and as which run it is recorded. `containment` is `cgroup v1`, `cgroup v2` or `watched: …` with
+    /// the reason.
     Started {
         pid: i32,
+        run: Option<&'a str>,
         containment: &'a str,
         cgroup: Option<&'a Path>,
     },

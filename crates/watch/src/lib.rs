@@ -23,6 +23,7 @@ mod supervise;
 
 mod attend;
 mod devices;
+mod environment;
 mod evidence;
 mod family;
 mod pipes;
@@ -49,8 +50,8 @@ pub mod why;
 pub use confine::Confinement;
 pub use ended::{Ended, Exit, OverLine, die_of, signal_number};
 pub use error::{Error, Result};
-pub use event::{Done, EncodedColumn, Event, Failure, MemoryTaken, WIRE_VERSION};
-pub use identity::{boot_id, process_ref, this_process};
+pub use event::{Done, EncodedColumn, Event, Failure, MemoryTaken, SeenColumn, WIRE_VERSION};
+pub use identity::{boot_id, process_ref, send_signal, this_process};
 pub use job::{Devices, Job, OnSignal, Output, RecordedRun, StopReason, Update};
 pub use plain::readable;
 pub use plan::{Alternative, Change, DevicePlan, Plan, Times};

@@ -1,14 +1,43 @@
 //! What a person would have read of a line that was written to a terminal.
 
 /// The line without colours, titles and movements of the cursor.
-pub(crate) fn plain(line: &[u8]) -> Vec<u8> {
+fn plain(line: &[u8]) -> Vec<u8> {
+    without(line, |_| false)
+}
+
+/// The same with its colours and whatever else dresses its letters (`ESC [ … m`): they are shown with the log.
+pub(crate) fn dressed(line: &[u8]) -> Vec<u8> {
+    without(line, |sequence| {
+        let inside = sequence
+            .strip_prefix(b"\x1b[")
+            .and_then(|rest| rest.strip_suffix(b"m"));
+        inside.is_some_and(|inside| {
+            inside
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || b";:".contains(byte))
+        })
+    })
+}
+
+/// The line without the sequences that are not to be kept.
+fn without(line: &[u8], is_kept: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut text = Vec::with_capacity(line.len());
+    // What stands before it is no letter that could be taken back.
+    let mut fixed = 0;
     let mut rest = line;
     while let Some((&byte, after)) = rest.split_first() {
         rest = match byte {
-            0x1b => after_escape(after),
+            0x1b => {
+                let behind = after_escape(after);
+                let sequence = &rest[..rest.len() - behind.len()];
+                if is_kept(sequence) {
+                    text.extend_from_slice(sequence);
+                    fixed = text.len();
+                }
+                behind
+            }
             0x08 => {
-                text.pop();
+                text.truncate(text.len().saturating_sub(1).max(fixed));
                 after
             }
             0x07 => after,
@@ -93,6 +122,20 @@ mod tests {
             ("ääääääääääääää", "äääääääää…"),
         ] {
             assert_eq!(readable(text, 10), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn colours_may_stay() {
+        for (line, expected) in [
+            ("\x1b[31;1mred\x1b[0m", "\x1b[31;1mred\x1b[0m"),
+            ("\x1b[38:2::1:2:3mx\x1b[m", "\x1b[38:2::1:2:3mx\x1b[m"),
+            ("\x1b]0;title\x07\x1b[2Kx\x1b[?25l\x1b[>4;1my", "xy"),
+            ("a\x1b[1m\x08\x08b", "a\x1b[1mb"),
+            ("cut \x1b[3", "cut "),
+        ] {
+            let dressed = dressed(line.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&dressed), expected, "{line:?}");
         }
     }
 

@@ -20,6 +20,7 @@ const HARD_LIMIT: usize = 8192;
 pub(crate) enum Item {
     Started {
         pid: i32,
+        run: Option<String>,
         containment: String,
         cgroup: Option<PathBuf>,
     },
@@ -48,10 +49,12 @@ impl Item {
         match self {
             Item::Started {
                 pid,
+                run,
                 containment,
                 cgroup,
             } => Update::Started {
                 pid: *pid,
+                run: run.as_deref(),
                 containment,
                 cgroup: cgroup.as_deref(),
             },

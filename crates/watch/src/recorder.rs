@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use tidegate_runs::{
-    FlightHeader, FlightRecord, FlightWriter, LogWriter, ProcessRecord, RecordWriter, Stream, now_ms,
-    write_beside,
+    FlightHeader, FlightRecord, FlightWriter, HolderWriter, LogWriter, ProcessRecord, RecordWriter, Stream,
+    now_ms, write_beside,
 };
 
 use crate::job::RecordedRun;
@@ -23,8 +23,20 @@ pub(crate) struct Recorder {
     flight: Option<FlightWriter>,
     processes: Option<RecordWriter<ProcessRecord>>,
     log: Option<LogWriter>,
+    holders: Holders,
     facts: Option<PathBuf>,
     last: Option<FlightRecord>,
+}
+
+/// Who holds the budget, of a job that has such an account.
+#[derive(Debug, Default)]
+enum Holders {
+    /// Not to be recorded.
+    #[default]
+    Unrecorded,
+    /// Not yet heard of.
+    At(PathBuf),
+    Writing(HolderWriter),
 }
 
 impl Recorder {
@@ -48,6 +60,7 @@ impl Recorder {
                 .map_err(&mut told)
                 .ok(),
             log: LogWriter::open(&dir.log()).map_err(&mut told).ok(),
+            holders: Holders::At(dir.holders()),
             facts: Some(dir.facts()),
             last: None,
         }
@@ -83,6 +96,30 @@ impl Recorder {
         }
     }
 
+    /// What every holder holds at this time of the recording.
+    pub(crate) fn holders(
+        &mut self,
+        time_ms: u64,
+        holders: &[(String, u64)],
+        budget: u64,
+        mut trouble: impl FnMut(String),
+    ) {
+        if let Holders::At(path) = &self.holders {
+            self.holders = match HolderWriter::create(path) {
+                Ok(writer) => Holders::Writing(writer),
+                Err(error) => {
+                    trouble(describe(&error));
+                    Holders::Unrecorded
+                }
+            };
+        }
+        if let Holders::Writing(writer) = &mut self.holders
+            && let Err(error) = writer.append(time_ms, holders, budget)
+        {
+            trouble(describe(&error));
+        }
+    }
+
     /// Writes down what was seen, beside what stood there, and in its place once it is whole.
     pub(crate) fn facts(&self, facts: &Facts, trouble: impl FnMut(String)) {
         let Some(path) = &self.facts else { return };
@@ -98,6 +135,16 @@ impl Recorder {
     /// Writes the lines that have come.
     pub(crate) fn flush(&mut self, mut trouble: impl FnMut(String)) {
         if let Some(Err(error)) = self.log.as_mut().map(LogWriter::flush) {
+            trouble(describe(&error));
+        }
+    }
+
+    /// The job is over: what was held back is written.
+    pub(crate) fn end(&mut self, mut trouble: impl FnMut(String)) {
+        self.flush(&mut trouble);
+        if let Holders::Writing(writer) = &mut self.holders
+            && let Err(error) = writer.end()
+        {
             trouble(describe(&error));
         }
     }

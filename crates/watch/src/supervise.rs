@@ -1,9 +1,9 @@
 //! Supervising one job from start to end.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde::Serialize;
 use tidegate_memory::{Host, process_status};
 use tidegate_runs::{Metric, Outcome, Started, Status, Summary, write_beside};
 
@@ -12,8 +12,9 @@ use crate::child::{self, Child};
 use crate::confine::Confinement;
 use crate::devices::DeviceWatch;
 use crate::ended::Ended;
+use crate::environment::{Environment, first_line};
 use crate::error::{Error, Result};
-use crate::event::Event;
+use crate::event::{EncodedColumn, Event};
 use crate::evidence::{Counters, KernelWatch, limits};
 use crate::identity::{boot_id, process_ref, this_process};
 use crate::job::{Job, OnSignal, RecordedRun, Update};
@@ -42,8 +43,11 @@ pub fn supervise(host: &Host, job: Job<'_>, on_event: &mut dyn FnMut(Update<'_>)
     let ended = start_and_attend(host, &job, on_event);
     let Some(run) = run else { return ended };
     if let Err(Error::Spawn { program, source }) = &ended {
-        let trouble = |text| on_event(Item::warning(text).update());
-        Recorder::open(Some(run), |_| {}).facts(&facts_of_none(&job, program, source), trouble);
+        let mut trouble = |text| on_event(Item::warning(text).update());
+        Recorder::open(Some(run), |_| {}).facts(&facts_of_none(&job, program, source), &mut trouble);
+        if let Err(error) = write_environment(host, &job, run) {
+            trouble(describe(&error));
+        }
     }
     let outcome = match &ended {
         Ok(ended) => ended.outcome(),
@@ -94,6 +98,7 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
     }
     queue.push(Item::Started {
         pid: child.pid,
+        run: job.run.map(|run| run.id.into()),
         containment: confinement.describe(),
         cgroup: confinement.cgroup().map(Into::into),
     });
@@ -160,6 +165,8 @@ fn start_and_attend(host: &Host, job: &Job<'_>, on_event: &mut dyn FnMut(Update<
         // A caller that panics must not leave a worker behind.
         let abandon = OnDrop(|| queue.abandon());
         let mut record = StoreWriter {
+            host,
+            job,
             run: job.run,
             started,
             held: Vec::new(),
@@ -213,11 +220,7 @@ fn facts_of_none(job: &Job<'_>, program: &Path, source: &std::io::Error) -> Fact
 fn interpreter_of(program: &Path) -> Option<PathBuf> {
     // Without a slash it was looked for on the PATH.
     program.to_str().filter(|program| program.contains('/'))?;
-    let mut first = [0; 256];
-    let length = std::fs::File::open(program).ok()?.read(&mut first).ok()?;
-    let text = String::from_utf8_lossy(&first[..length]);
-    let path = text.strip_prefix("#!")?.split_whitespace().next()?;
-    Some(path.into())
+    Some(first_line(program)?.split_whitespace().next()?.into())
 }
 
 /// What is known at once, for a supervisor that is killed itself.
@@ -282,6 +285,8 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 /// Writes what the store wants to know, on the caller's thread: a locked database may make a command
 /// wait, but not the thread that holds the line.
 struct StoreWriter<'a> {
+    host: &'a Host,
+    job: &'a Job<'a>,
     run: Option<RecordedRun<'a>>,
     started: Option<Started>,
     /// What the worker's parts held at their peak, as far as it was told.
@@ -295,10 +300,11 @@ impl StoreWriter<'_> {
     fn write(&mut self, item: &Item) -> Option<String> {
         let RecordedRun { store, id } = self.run?;
         let written = match item {
-            Item::Started { .. } => match self.started.take() {
-                Some(started) => store.started(id, &started),
-                None => Ok(()),
-            },
+            Item::Started { .. } => {
+                let started = self.started.take();
+                let told = started.map_or(Ok(()), |started| store.started(id, &started));
+                told.and_then(|()| write_environment(self.host, self.job, RecordedRun { store, id }))
+            }
             Item::Event(Event::Plan(plan)) => {
                 let summary = Summary {
                     model: plan.model.clone(),
@@ -312,6 +318,10 @@ impl StoreWriter<'_> {
                     .update(id, &summary)
                     .and_then(|()| store.planned(id, &plan.holders))
                     .and_then(|()| self.write_plan())
+            }
+            Item::Event(Event::Encoding { columns, shape }) => {
+                let encoding = Encoding { columns, shape };
+                write_json(&store.run_dir(id).encoding(), &encoding)
             }
             Item::Event(Event::Times(times)) => {
                 if let Some(plan) = &mut self.plan {
@@ -365,8 +375,7 @@ impl StoreWriter<'_> {
         let (Some(RecordedRun { store, id }), Some(plan)) = (self.run, &self.plan) else {
             return Ok(());
         };
-        let text = serde_json::to_vec_pretty(plan).expect("plain data serializes");
-        write_beside(&store.run_dir(id).plan(), &text)
+        write_json(&store.run_dir(id).plan(), plan)
     }
 
     /// At the end: the account is told many times a second, and only its last state says all.
@@ -381,4 +390,21 @@ impl StoreWriter<'_> {
         let first = !std::mem::replace(&mut self.failed, true);
         first.then(|| recorder::describe(&error))
     }
+}
+
+/// What every column of a table becomes, as a file of the run has it.
+#[derive(Serialize)]
+struct Encoding<'a> {
+    columns: &'a [EncodedColumn],
+    shape: &'a str,
+}
+
+fn write_environment(host: &Host, job: &Job<'_>, run: RecordedRun<'_>) -> tidegate_runs::Result<()> {
+    let path = run.store.run_dir(run.id).environment();
+    write_json(&path, &Environment::of(host, job))
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> tidegate_runs::Result<()> {
+    let text = serde_json::to_vec_pretty(value).expect("plain data serializes");
+    write_beside(path, &text)
 }

@@ -120,6 +120,7 @@ pub fn train(
         sink,
         told: Instant::now(),
         saved: Instant::now(),
+        began: (Instant::now(), 0),
         kept: resume.is_some(),
     };
     training.run()
@@ -171,6 +172,8 @@ pub(super) struct Training<'a, 's> {
     /// When progress was last said and a checkpoint last written.
     told: Instant,
     saved: Instant,
+    /// When this process began with the epoch, which may have been taken up in its middle, and the rows before that.
+    began: (Instant, u64),
     /// The last checkpoint that was due is there.
     kept: bool,
 }
@@ -216,6 +219,7 @@ impl Training<'_, '_> {
 
     /// Streams the table once, or what is left of the epoch.
     fn epoch(&mut self) -> Result<()> {
+        self.began = (Instant::now(), self.state.progress.rows.used);
         let fixed = match &self.state.method {
             Method::Newton { weights, .. } => Some(weights.clone()),
             _ => None,
@@ -346,6 +350,9 @@ impl Training<'_, '_> {
         if let Some(position) = self.state.progress.position {
             self.tell(position);
         }
+        let (began, before) = self.began;
+        let rows = self.state.progress.rows.used.saturating_sub(before);
+        let rows_per_second = rows as f64 / began.elapsed().as_secs_f64().max(1e-9);
         let epoch = self.state.progress.epoch + 1;
         if epoch == 1 {
             for text in self.state.progress.rows.warnings() {
@@ -357,6 +364,8 @@ impl Training<'_, '_> {
             epoch,
             loss: mean_loss,
             metrics: quality.unwrap_or_default().metrics,
+            learning_rate: None,
+            rows_per_second,
             fed: None,
         });
         Ok(self.weigh())
@@ -456,6 +465,7 @@ impl Training<'_, '_> {
             confusion: Vec::new(),
             by_class: Vec::new(),
             calibration: Vec::new(),
+            residuals: None,
             rows: self.state.progress.rows.clone(),
             epochs: self.state.progress.epoch + 1,
             converged,

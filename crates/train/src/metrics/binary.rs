@@ -87,6 +87,7 @@ impl Binary {
                 ],
                 [positives, right_positives + wrong_positives, right_positives],
             ],
+            residuals: None,
         }
     }
 }

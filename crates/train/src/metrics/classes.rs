@@ -97,6 +97,7 @@ impl Classes {
             confusion: rows.map(<[u64]>::to_vec).collect(),
             calibration: self.calibration.bins(),
             class_counts: self.counts.clone(),
+            residuals: None,
         }
     }
 }

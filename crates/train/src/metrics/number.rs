@@ -1,5 +1,6 @@
 //! Metrics of a predicted number.
 
+use super::residuals::Errors;
 use super::{Quality, metric};
 
 #[derive(Debug, Clone, Default)]
@@ -16,10 +17,22 @@ pub(super) struct Number {
     rows: f64,
     mean: f64,
     spread: f64,
+    /// How the errors are spread, where that is asked for.
+    errors: Option<Box<Errors>>,
 }
 
 impl Number {
+    /// What it holds beside its figures.
+    pub(super) const SPREAD: u64 = Errors::BYTES;
+
     pub(super) fn new(prior: f64) -> Number {
+        Number {
+            errors: Some(Box::default()),
+            ..Number::of_figures(prior)
+        }
+    }
+
+    pub(super) fn of_figures(prior: f64) -> Number {
         Number {
             prior,
             ..Number::default()
@@ -43,6 +56,9 @@ impl Number {
         let delta = truth - self.mean;
         self.mean += delta / self.rows;
         self.spread += delta * (truth - self.mean);
+        if let Some(errors) = &mut self.errors {
+            errors.push(error);
+        }
     }
 
     pub(super) fn quality(&self, n: f64) -> Quality {
@@ -69,6 +85,7 @@ impl Number {
         }
         Quality {
             metrics,
+            residuals: self.errors.as_ref().and_then(|errors| errors.residuals()),
             ..Quality::default()
         }
     }

@@ -36,8 +36,8 @@ fn footprint(len: usize) -> usize {
 }
 
 /// So many times what ends highest is placed anew before all others, at the most, and this part of the arena is not worth
-/// another. Of the programs of several networks what was lost between buffers was 1.3% in the mean, and 19% at the most, with
-/// the largest placed first and no other order tried; it is 0.3% and 14%.
+/// another. With the largest first and no other order, 1.3% was lost between the buffers of 1,900 programs of several networks
+/// in the mean, and 19% at the most; of 936 programs with these orders it was 0.3% and 14%.
 const MOST_TRIES: usize = 10;
 const NOTHING: usize = 2000;
 

@@ -88,23 +88,22 @@ pub(super) fn bytes(labels: &Labels) -> u64 {
     match labels {
         Labels::One(target) => Evaluator::bytes(target.task(), target.labels().len()),
         Labels::Flags { width, .. } => *width as u64 * Evaluator::bytes(Task::Binary, 2),
-        Labels::Numbers { scales } => scales.len() as u64 * Evaluator::bytes(Task::Regression, 0),
+        Labels::Numbers { scales } => scales.len() as u64 * Evaluator::FIGURES,
     }
 }
 
 impl Judge {
     /// `prior` is what the trivial model says: see [`Evaluator::new`], one behind the other where there are several.
     pub(super) fn new(labels: &Labels, prior: &[f64]) -> Judge {
-        let several = |task: Task| {
-            prior
-                .iter()
-                .map(|prior| Evaluator::new(task, &[*prior]))
-                .collect()
-        };
         match labels {
             Labels::One(target) => Judge::One(Box::new(Evaluator::new(target.task(), prior))),
-            Labels::Flags { .. } => Judge::Several(several(Task::Binary)),
-            Labels::Numbers { .. } => Judge::Several(several(Task::Regression)),
+            Labels::Flags { .. } => {
+                let flags = prior.iter().map(|prior| Evaluator::new(Task::Binary, &[*prior]));
+                Judge::Several(flags.collect())
+            }
+            Labels::Numbers { .. } => {
+                Judge::Several(prior.iter().copied().map(Evaluator::of_figures).collect())
+            }
         }
     }
 

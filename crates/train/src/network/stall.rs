@@ -20,15 +20,23 @@ pub struct Fed {
 /// An epoch being fed.
 pub(super) struct Feeding {
     began: Instant,
+    /// The first sample of what is fed: an epoch may be taken up in its middle.
+    first: u64,
     before: FeedTimes,
 }
 
 impl Feeding {
-    pub(super) fn start(source: &ArraySource) -> Feeding {
+    pub(super) fn start(source: &ArraySource, first: u64) -> Feeding {
         Feeding {
             began: Instant::now(),
+            first,
             before: source.feed_times(),
         }
+    }
+
+    /// Samples learned from per second, up to this one.
+    pub(super) fn rows_per_second(&self, position: u64) -> f64 {
+        position.saturating_sub(self.first) as f64 / self.began.elapsed().as_secs_f64().max(1e-9)
     }
 
     /// How it went so far; `None` where samples stand in memory and nobody has to bring them.

@@ -172,7 +172,7 @@ pub fn train(
         best,
         quality: None,
         mistakes: Vec::new(),
-        feeding: Feeding::start(samples.training),
+        feeding: Feeding::start(samples.training, 0),
         stop,
         sink,
         told: Instant::now(),
@@ -267,7 +267,7 @@ impl Training<'_, '_> {
             ..feed_options(self.options, self.setting.batch, self.prefetch, self.part)
         };
         let (source, ledger) = (self.samples.training, self.ledger);
-        self.feeding = Feeding::start(source);
+        self.feeding = Feeding::start(source, self.progress.position);
         let mut stopped = false;
         // Losses of the batches that make up a step: they count once it is taken.
         let (mut pending, mut lacking) = (0.0, 0);
@@ -402,6 +402,7 @@ impl Training<'_, '_> {
     fn end_epoch(&mut self) -> Result<Next> {
         self.tell();
         let fed = self.feeding.so_far(self.samples.training);
+        let rows_per_second = self.feeding.rows_per_second(self.progress.position);
         let training = self.mean_loss().unwrap_or(f64::NAN);
         let ControlFlow::Continue(judged) = self.judge()? else {
             return Ok(Next::Stopped);
@@ -413,6 +414,8 @@ impl Training<'_, '_> {
             epoch,
             loss: training,
             metrics: metrics.clone().unwrap_or_default(),
+            learning_rate: Some(self.course.at(self.progress.step.saturating_sub(1))),
+            rows_per_second,
             fed,
         });
         self.progress.past.push(Past { training, judged });
@@ -565,6 +568,7 @@ impl Training<'_, '_> {
             classes,
             confusion: Vec::new(),
             calibration: Vec::new(),
+            residuals: None,
             rows: RowReport {
                 used: self.n_training - training.n_bad(self.part) + held_out,
                 held_out,

@@ -24,7 +24,7 @@ impl Attend<'_> {
         pipes.finish(|source, line| self.heard(source, line));
         let queue = self.queue;
         let mut trouble = |text| queue.push(Item::warning(text));
-        self.recorder.flush(&mut trouble);
+        self.recorder.end(&mut trouble);
         if let Some(terminal) = &mut self.child.terminal {
             terminal.give_back();
         }

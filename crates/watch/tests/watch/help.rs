@@ -49,6 +49,7 @@ impl Heard {
                 pid,
                 containment,
                 cgroup,
+                ..
             } => {
                 self.pid = pid;
                 self.containment = containment.to_string();

@@ -10,6 +10,7 @@ mod hostile;
 mod line;
 mod notebook;
 mod orphans;
+mod records;
 mod remedies;
 mod script;
 mod stops;
