@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
-use tidegate_memory::Ledger;
+use tidegate_memory::{Ledger, thousands};
 
 use crate::choose::{Candidate, Chosen, Planned, Purpose};
 use crate::encode::{Encoder, Feature, Number, NumberOptions, TextOptions, Tokens, Weigh, Width};
@@ -72,19 +72,6 @@ impl EncodingPlan {
 fn rounded(n: u64) -> u64 {
     let step = 10_u64.pow(n.checked_ilog10().unwrap_or(0).saturating_sub(2));
     (n + step / 2) / step * step
-}
-
-/// `1234567` as `1,234,567`.
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 impl Table {

@@ -17,6 +17,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     #[error("{}: no such file", path.display())]
     NotFound { path: PathBuf },
+    #[error(transparent)]
+    Outside(crate::Outside),
     #[error("{}: is a folder, not a file", path.display())]
     Directory { path: PathBuf },
     #[error("{}: is neither a file nor a folder", path.display())]
@@ -301,6 +303,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::NotFound { .. } => "check the path".into(),
+            Error::Outside(outside) => outside.hint(),
             Error::Directory { .. } => "name one CSV file in it".into(),
             Error::NotAFile { .. } => "write the data to a file first: every epoch reads it again".into(),
             Error::Empty { .. } => "check what wrote the file".into(),
@@ -478,6 +481,7 @@ impl Error {
         matches!(
             self,
             Error::NotFound { .. }
+                | Error::Outside(_)
                 | Error::Directory { .. }
                 | Error::NotAFile { .. }
                 | Error::Drift { .. }

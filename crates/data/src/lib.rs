@@ -20,6 +20,7 @@
 
 pub mod arrays;
 pub mod batch;
+mod below;
 mod choose;
 pub mod chunk;
 pub mod csv;
@@ -51,6 +52,7 @@ pub mod target;
 
 pub use batch::Batch;
 pub use batch::RowCounts;
+pub use below::{Below, Outside};
 pub use choose::{Planned, Purpose};
 pub use encoding::{EncodingPlan, TreeColumn};
 pub use error::{Error, Fault, Result};

@@ -110,6 +110,7 @@ fn without_resume(error: Error) -> Error {
                 hint,
                 exit_code,
                 run,
+                least: None,
             }
         }
         error => error,

@@ -21,6 +21,8 @@ pub enum Error {
     Runs(#[from] tidegate_runs::Error),
     #[error(transparent)]
     Watch(#[from] tidegate_watch::Error),
+    #[error(transparent)]
+    Page(#[from] tidegate_page::Error),
     #[error("{}: {what}", path.display())]
     Job { path: PathBuf, what: String },
     #[error("{what}")]
@@ -45,6 +47,8 @@ pub enum Error {
         hint: Option<String>,
         exit_code: i32,
         run: Option<String>,
+        /// The least budget that would do, where it was too small.
+        least: Option<u64>,
     },
 }
 
@@ -57,6 +61,7 @@ impl Error {
             Error::Train(error) => error.hint(),
             Error::Runs(error) => error.hint(),
             Error::Watch(error) => error.hint(),
+            Error::Page(error) => error.hint(),
             Error::Job { .. } => Some("the README shows a job file".into()),
             Error::Usage { hint, .. } => Some(hint.clone()),
             Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
@@ -98,6 +103,15 @@ impl Error {
             Error::Data(error) => error.is_for_memory(),
             Error::Train(error) => error.is_for_memory(),
             _ => false,
+        }
+    }
+
+    /// The least budget that would do, where it was too small.
+    pub fn least(&self) -> Option<u64> {
+        match self {
+            Error::Train(tidegate_train::Error::BudgetTooSmall { least, .. }) => Some(*least),
+            Error::Ended { least, .. } => *least,
+            _ => None,
         }
     }
 

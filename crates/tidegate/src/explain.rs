@@ -8,7 +8,9 @@ use serde::Serialize;
 use tidegate_data::encode::Encoders;
 use tidegate_data::target::Task;
 use tidegate_train::network::NetworkModel;
-use tidegate_train::{CalibrationBin, ClassReport, EarlyStop, Learned, Metric, Model, Report, RowReport};
+use tidegate_train::{
+    CalibrationBin, ClassReport, EarlyStop, Learned, Metric, Model, Report, Residuals, RowReport,
+};
 
 use crate::predict::model_folder;
 use crate::{Result, Session};
@@ -44,6 +46,8 @@ pub struct Explained {
     /// Rows held out by their true value (outer) and the predicted one.
     pub confusion: Vec<Vec<u64>>,
     pub calibration: Vec<CalibrationBin>,
+    /// Of a number: how the errors on the rows held out are spread.
+    pub residuals: Option<Residuals>,
 }
 
 /// How much a model relies on a column of the table: the sum over all that encoding made of it.
@@ -124,6 +128,7 @@ pub fn explain_model(folder: &Path) -> Result<Explained> {
         by_class: report.by_class,
         confusion: report.confusion,
         calibration: report.calibration,
+        residuals: report.residuals,
     })
 }
 
@@ -150,6 +155,7 @@ fn explain_network(folder: &Path) -> Result<Explained> {
         by_class: report.by_class,
         confusion: report.confusion,
         calibration: report.calibration,
+        residuals: report.residuals,
     })
 }
 

@@ -103,7 +103,9 @@ impl Job {
         };
         // A table of paths may as well be a table of anything.
         let as_table = matches!(self.model.kind, ModelKind::Linear | ModelKind::Boost) && path.is_file();
-        let looks_so = || !as_table && !self.has_arrays() && tidegate_data::images::are_images(path);
+        let looks_so = || {
+            !as_table && !self.has_arrays() && { tidegate_data::images::are_images(path, &self.data.below) }
+        };
         self.images.column.is_some() || looks_so()
     }
 
@@ -163,6 +165,7 @@ impl Job {
             dialect: dialect_options(data.delimiter.as_deref(), data.quote.as_deref(), data.header)?,
             missing: data.missing.clone(),
             query: data.query.clone(),
+            below: data.below.clone(),
         })
     }
 

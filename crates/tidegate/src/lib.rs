@@ -8,14 +8,17 @@ mod doctor;
 mod error;
 mod explain;
 mod job;
+mod look;
 mod packs;
 mod plan;
 mod predict;
 mod preview;
 mod run;
 mod session;
+mod stop;
 mod table;
 mod train;
+mod ui;
 mod why;
 pub mod worker;
 
@@ -27,12 +30,15 @@ pub use job::{
     Auto, ClassWeights, DataPart, Growth, ImageSize, ImagesPart, Job, KeepAs, ModelKind, ModelPart,
     ScheduleChoice, TrainPart, Worded,
 };
+pub use look::{DataKind, Looked, look};
 pub use packs::{Pack, PackedRows, Packs, PruneOptions, Pruned, packs, prune_packs};
-pub use plan::{Planned, plan};
+pub use plan::{Encoding, Planned, plan};
 pub use predict::{BrokenColumn, Names, OutputFormat, PredictJob, Predicted, predict};
 pub use preview::{Previewed, mistakes, preview};
 pub use run::{Command, Ran, run};
 pub use session::Session;
+pub use stop::{HowToStop, stop};
 pub use table::write_table;
 pub use train::{Trained, resume, train};
+pub use ui::{Ui, UiOptions, ui};
 pub use why::{Explanation, explain_foreign, explain_run};

@@ -2,20 +2,33 @@
 
 use serde::Serialize;
 use tidegate_memory::{Budget, resolve};
-use tidegate_watch::{Event, Plan, Update, supervise};
+use tidegate_watch::{EncodedColumn, Event, Plan, Update, supervise};
 
 use crate::train::unfinished;
 use crate::worker::{Task, floor};
 use crate::{Error, Job, Result, Session};
 
-/// A plan, and the budget that it was made for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A plan, and what was said on the way to it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Planned {
     #[serde(flatten)]
     pub plan: Plan,
+    /// What every column becomes; nothing of data without columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
+    /// What is predicted by what, and what there is to know beside it.
+    pub notices: Vec<String>,
+    pub warnings: Vec<String>,
     pub containment: String,
     /// What planning itself took.
     pub seconds: f64,
+}
+
+/// The columns of a table and the shape that they take.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Encoding {
+    pub columns: Vec<EncodedColumn>,
+    pub shape: String,
 }
 
 /// Plans the training of `job`, on an accelerator of so much memory if asked. No run, no model and no pack is left.
@@ -36,11 +49,24 @@ pub fn plan(
     let mut child = task.child()?;
     child.limit_bytes = Some(floor(budget.bytes));
     let mut told: Option<Plan> = None;
+    let mut planned = Planned::default();
     let ended = supervise(&session.host, child, &mut |update| {
-        match (&update, &mut told) {
-            (Update::Event(Event::Plan(plan)), _) => told = Some((**plan).clone()),
-            (Update::Event(Event::Times(times)), Some(plan)) => plan.times = Some(times.clone()),
-            _ => {}
+        if let Update::Event(event) = &update {
+            match event {
+                Event::Plan(plan) => told = Some((**plan).clone()),
+                Event::Times(times) => {
+                    if let Some(plan) = &mut told {
+                        plan.times = Some(times.clone());
+                    }
+                }
+                Event::Encoding { columns, shape } => {
+                    let (columns, shape) = (columns.clone(), shape.clone());
+                    planned.encoding = Some(Encoding { columns, shape });
+                }
+                Event::Notice { text } => planned.notices.push(text.clone()),
+                Event::Warning { text } => planned.warnings.push(text.clone()),
+                _ => {}
+            }
         }
         watch(&budget, update);
     })?;
@@ -49,12 +75,14 @@ pub fn plan(
             plan,
             seconds: ended.duration.as_secs_f64(),
             containment: ended.containment,
+            ..planned
         }),
         (None, Some(_), 0) => Err(Error::Ended {
             message: "the worker told no plan".into(),
             hint: None,
             exit_code: 1,
             run: None,
+            least: None,
         }),
         _ => Err(unfinished(&ended, None)),
     }

@@ -105,6 +105,7 @@ pub fn write_table(path: &Path, bytes: u64, seed: u64, mut progress: impl FnMut(
                 hint: None,
                 exit_code: 130,
                 run: None,
+                least: None,
             });
         }
         return Err(failed(source));

@@ -10,6 +10,7 @@ use tidegate_train::{Report, present, sweep};
 use tidegate_watch::{Ended, RecordedRun, Update, boot_id, supervise, this_process};
 
 use crate::job::{check_path, is_url};
+use crate::why::judge_and_keep;
 use crate::worker::{Task, floor};
 use crate::{Error, Job, Result, Session};
 
@@ -132,7 +133,11 @@ fn start(
                 seconds,
             })
         }
-        _ => Err(unfinished(&ended, Some(run.id))),
+        _ => {
+            // Why it ended is easiest told now; that it cannot be is no reason not to say how.
+            let _ = judge_and_keep(session, &run, Some(&ended.facts));
+            Err(unfinished(&ended, Some(run.id)))
+        }
     }
 }
 
@@ -192,5 +197,6 @@ pub(crate) fn unfinished(ended: &Ended, run: Option<String>) -> Error {
         hint,
         exit_code: ended.exit_code(),
         run,
+        least: ended.failed.as_ref().and_then(|failure| failure.least),
     }
 }

@@ -5,12 +5,15 @@ use std::path::Path;
 
 use serde::Serialize;
 use tidegate_memory::Host;
-use tidegate_runs::{Judgement, Run};
+use tidegate_runs::{Judgement, Run, keep};
 use tidegate_watch::why::{
     Case, Facts, ForeignJob, Verdict, case_of_job, collect, explain_exit, judge, judge_told,
 };
 
 use crate::{Error, Result, Session};
+
+/// Another version may judge otherwise.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Why a run ended.
 #[derive(Debug, Clone, Serialize)]
@@ -58,8 +61,8 @@ pub fn explain_foreign(job: &ForeignJob<'_>) -> Result<Explanation> {
     })
 }
 
-/// Explains a run, and notes the verdict in the store once it is over. Whoever has seen it end knows what a full disk
-/// would not take.
+/// Explains a run, and once it is over notes the verdict in the store, and keeps it whole beside the run for the page.
+/// Whoever has seen it end knows what a full disk would not take.
 pub(crate) fn judge_and_keep(session: &Session, run: &Run, seen: Option<&Facts>) -> Result<Explanation> {
     let mut case = collect(&session.store, run);
     if let Some(seen) = seen.filter(|_| case.facts.exit.is_none()) {
@@ -74,6 +77,7 @@ pub(crate) fn judge_and_keep(session: &Session, run: &Run, seen: Option<&Facts>)
         };
         // A store that cannot be written is no reason not to explain.
         let _ = session.store.judge(&run.id, &judgement);
+        let _ = keep(&session.store.run_dir(&run.id).why(), VERSION, &verdict);
     }
     Ok(Explanation {
         run: Some(run.clone()),

@@ -24,6 +24,7 @@ mod destination;
 mod device;
 mod images;
 mod linear;
+mod look;
 mod network;
 mod predict;
 mod pressure;
@@ -60,6 +61,8 @@ pub enum Task {
         /// The memory of an accelerator to ask about.
         device_memory: Option<u64>,
     },
+    /// What the columns of a table are, before anything is said of them.
+    Look { job: Box<Job>, budget: u64 },
     /// A contact sheet of what a network will see.
     Preview {
         job: Box<Job>,
@@ -198,6 +201,7 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                 let places = train::Places::dry(packs, device_memory);
                 train::train(&speaker, &job, budget, places)
             }
+            Task::Look { job, budget } => look::look(&speaker, &job, budget),
             Task::Predict {
                 job,
                 budget,
@@ -225,6 +229,7 @@ pub fn run(task: &str, events_fd: i32) -> i32 {
                 message: error.message(),
                 hint: error.hint(),
                 usage: exit_code == 2,
+                least: error.least(),
             }));
             exit_code
         }

@@ -11,7 +11,7 @@ use super::names::{Asked, Pair, Pairs, Split, Unpaired, are_samples, is_array_na
 use super::problem::ArrayProblem;
 use super::samples::SHARD_BYTES;
 use crate::source::zip::members_of;
-use crate::{Error, Input, Result};
+use crate::{Below, Error, Input, Result};
 
 /// Whether what was named looks like arrays, by its names: a file of them, or a folder that holds such files or folders
 /// of them.
@@ -69,6 +69,8 @@ pub(crate) enum LabelsAt {
 pub(crate) struct Finding<'a> {
     pub samples: Option<&'a str>,
     pub labels: &'a LabelsFrom,
+    /// Where files may be.
+    pub below: &'a Below,
     pub holder: Holder,
     /// For the list of what is found.
     pub listed: Grant,
@@ -87,11 +89,12 @@ enum At {
 
 impl Finding<'_> {
     pub(crate) fn find(&mut self, path: &Path) -> Result<Found> {
+        self.below.check(path)?;
         let metadata = fs::metadata(path).map_err(|source| Error::of_path(path, source))?;
         if metadata.is_dir() {
             return self.folder(path);
         }
-        let input = Input::open(path)?;
+        let input = self.open_file(path)?;
         match is_zip(&input)? {
             true => self.archive(&input),
             false => self.file(path),
@@ -141,7 +144,7 @@ impl Finding<'_> {
                 at: At::File(only), ..
             },
         ] = files.as_slice()
-            && let input = Input::open(only)?
+            && let input = self.open_file(only)?
             && is_zip(&input)?
         {
             return self.archive(&input);
@@ -178,7 +181,7 @@ impl Finding<'_> {
                 continue;
             }
             for file in files {
-                samples.push(file.open()?);
+                samples.push(self.open(&file)?);
                 of.push(classes.len() as u32);
             }
             classes.push(file_name(&folder));
@@ -271,7 +274,10 @@ impl Finding<'_> {
         };
         let set = |pair: Pair| -> Result<Set> {
             let open = |places: Vec<usize>| -> Result<Vec<Input>> {
-                places.into_iter().map(|place| arrays[place].open()).collect()
+                places
+                    .into_iter()
+                    .map(|place| self.open(&arrays[place]))
+                    .collect()
             };
             let (samples, labels) = (open(pair.samples)?, open(pair.labels)?);
             Ok(Set {
@@ -292,13 +298,26 @@ impl Finding<'_> {
         Ok(Found { training, test })
     }
 
-    /// A file of labels that was named: from the folder of the samples, or from here.
+    /// A file of labels that was named: from the folder of the samples, or from here, if it may be anywhere.
     fn named_file(&self, name: &str, path: &Path) -> Result<Input> {
         let folder = if path.is_dir() { Some(path) } else { path.parent() };
-        let beside = folder
-            .map(|folder| folder.join(name))
-            .filter(|path| path.is_file());
-        Input::open(&beside.unwrap_or_else(|| name.into()))
+        let beside = folder.map(|folder| folder.join(name));
+        match beside.filter(|path| !self.below.is_anywhere() || path.is_file()) {
+            Some(beside) => self.open_file(&beside),
+            None => self.open_file(Path::new(name)),
+        }
+    }
+
+    fn open(&self, array: &Named) -> Result<Input> {
+        match &array.at {
+            At::File(path) => self.open_file(path),
+            At::Member(input) => Ok(input.clone()),
+        }
+    }
+
+    fn open_file(&self, path: &Path) -> Result<Input> {
+        self.below.check(path)?;
+        Input::open(path)
     }
 
     /// The arrays and folders in a folder, in the order of their names; the file that was `named` among them.
@@ -311,6 +330,7 @@ impl Finding<'_> {
             files: Vec::new(),
             folders: Vec::new(),
         };
+        self.below.check(path)?;
         for entry in fs::read_dir(path).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?.path();
             let name = file_name(&entry);
@@ -344,15 +364,6 @@ impl Finding<'_> {
 struct Listed {
     files: Vec<Named>,
     folders: Vec<PathBuf>,
-}
-
-impl Named {
-    fn open(&self) -> Result<Input> {
-        match &self.at {
-            At::File(path) => Input::open(path),
-            At::Member(input) => Ok(input.clone()),
-        }
-    }
 }
 
 fn file_name(path: &Path) -> String {

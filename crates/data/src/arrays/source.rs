@@ -20,7 +20,7 @@ use super::sums::Sums;
 use super::unpack::{UNPACK_BYTES, into_file, into_memory, use_shared};
 use crate::meter::Meter;
 use crate::pack::{SamplesPack, block_bytes};
-use crate::{FeedTimes, Holdout, Input, Result};
+use crate::{Below, FeedTimes, Holdout, Input, Result};
 
 /// How to read what was named.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct ArrayOptions {
     pub samples: Option<String>,
     pub labels_from: LabelsFrom,
     pub labels: LabelOptions,
+    /// Where files may be.
+    #[serde(default, skip_serializing_if = "Below::is_anywhere")]
+    pub below: Below,
 }
 
 /// Where labels come from.
@@ -94,6 +97,7 @@ impl ArraySource {
         let mut finding = Finding {
             samples: options.samples.as_deref(),
             labels: &options.labels_from,
+            below: &options.below,
             listed: holder.try_grant(0)?,
             holder,
         };

@@ -12,7 +12,7 @@ use tidegate_memory::Holder;
 use super::list::List;
 use super::problem::ImageProblem;
 use crate::arrays::names::{Split, split};
-use crate::{Error, Result};
+use crate::{Below, Error, Result};
 
 /// Endings of the formats that are decoded.
 const ENDINGS: [&str; 11] = [
@@ -70,14 +70,17 @@ fn is_hidden(name: &OsStr) -> bool {
 }
 
 /// Whether what was named looks like images: a folder that holds them, or folders of them; one image; or a table whose
-/// first row names an image that is there.
-pub fn are_images(path: &Path) -> bool {
+/// first row names an image that is there. Nothing outside of where files may be is looked at.
+pub fn are_images(path: &Path, below: &Below) -> bool {
+    if !below.holds(path) {
+        return false;
+    }
     match path.is_dir() {
         // The folder, its classes, or the classes of its parts, and whatever is in those.
-        true => match read(path) {
+        true => match read(path, below) {
             // Tables of anything may have pictures beside them: folders of classes say that those are meant.
             Ok(inside) if !inside.files.is_empty() => {
-                let in_folder = |name: &PathBuf| holds_images(&path.join(name), 2);
+                let in_folder = |name: &PathBuf| holds_images(&path.join(name), below, 2);
                 let in_parts = inside.part(Split::Training).is_some_and(in_folder);
                 in_parts
                     || inside
@@ -86,15 +89,15 @@ pub fn are_images(path: &Path) -> bool {
                         .filter(|name| in_folder(name))
                         .nth(1)
                         .is_some()
-                    || matches!(inside.files.as_slice(), [table] if lists_images(&path.join(table)))
+                    || matches!(inside.files.as_slice(), [table] if lists_images(&path.join(table), below))
             }
-            _ => holds_images(path, 3),
+            _ => holds_images(path, below, 3),
         },
-        false => has_ending(path, &ENDINGS) || lists_images(path),
+        false => has_ending(path, &ENDINGS) || lists_images(path, below),
     }
 }
 
-fn holds_images(folder: &Path, deeper: usize) -> bool {
+fn holds_images(folder: &Path, below: &Below, deeper: usize) -> bool {
     let entries = || {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter(|entry| !is_hidden(&entry.file_name()))
@@ -103,16 +106,16 @@ fn holds_images(folder: &Path, deeper: usize) -> bool {
         || (deeper > 0
             && entries()
                 .map(|entry| entry.path())
-                .filter(|path| path.is_dir())
-                .any(|path| holds_images(&path, deeper - 1)))
+                .filter(|path| path.is_dir() && below.holds(path))
+                .any(|path| holds_images(&path, below, deeper - 1)))
 }
 
 /// Looked at of a table to see whether it lists images.
 const LOOKED_AT: u64 = 64 << 10;
 
 /// Whether the first rows of a text table name an image that is there.
-fn lists_images(path: &Path) -> bool {
-    if !has_ending(path, &TABLES[..4]) {
+fn lists_images(path: &Path, below: &Below) -> bool {
+    if !has_ending(path, &TABLES[..4]) || !below.holds(path) {
         return false;
     }
     let mut head = Vec::new();
@@ -121,23 +124,25 @@ fn lists_images(path: &Path) -> bool {
     let text = String::from_utf8_lossy(&head);
     let named = |line: &str| {
         let mut fields = line.split([',', '\t', ';', '"', '\'', '|']).map(str::trim);
-        fields.any(|field| is_image_name(OsStr::new(field)) && folder.join(field).is_file())
+        let is_there = |image: PathBuf| below.holds(&image) && image.is_file();
+        fields.any(|field| is_image_name(OsStr::new(field)) && is_there(folder.join(field)))
     };
     // The first may be a header.
     read.is_ok() && text.lines().take(3).any(named)
 }
 
 /// Finds images with the labels that folders give.
-pub(crate) fn find(path: &Path, holder: &Holder) -> Result<Named> {
+pub(crate) fn find(path: &Path, below: &Below, holder: &Holder) -> Result<Named> {
+    below.check(path)?;
     if !is_folder(path)? {
         return match has_ending(path, &TABLES) {
             true => Ok(Named::Table(path.into())),
             false => Err(ImageProblem::NotAFolder { path: path.into() }.into()),
         };
     }
-    let inside = read(path)?;
+    let inside = read(path, below)?;
     if let Some(training) = inside.part(Split::Training) {
-        let set = |name: &PathBuf| classes(&path.join(name), holder);
+        let set = |name: &PathBuf| classes(&path.join(name), below, holder);
         return Ok(Named::Folder(Box::new(Found {
             training: set(training)?,
             validation: inside.part(Split::Validation).map(set).transpose()?,
@@ -147,24 +152,28 @@ pub(crate) fn find(path: &Path, holder: &Holder) -> Result<Named> {
     if let [table] = inside.files.as_slice() {
         let table = path.join(table);
         let folders = inside.folders.iter().map(|folder| path.join(folder));
-        let n_classes = folders.filter(|folder| holds_images(folder, 2)).take(2).count();
+        let n_classes = folders
+            .filter(|folder| holds_images(folder, below, 2))
+            .take(2)
+            .count();
         // All images may be in one folder, which is no class if a table says what they show.
-        if n_classes == 0 || (n_classes == 1 && lists_images(&table)) {
+        if n_classes == 0 || (n_classes == 1 && lists_images(&table, below)) {
             return Ok(Named::Table(table));
         }
     }
     Ok(Named::Folder(Box::new(Found {
-        training: classes(path, holder)?,
+        training: classes(path, below, holder)?,
         validation: None,
         test: None,
     })))
 }
 
 /// Finds images alone: all that a folder holds, or one.
-pub(crate) fn find_unlabelled(path: &Path, holder: &Holder) -> Result<List> {
+pub(crate) fn find_unlabelled(path: &Path, below: &Below, holder: &Holder) -> Result<List> {
+    below.check(path)?;
     let mut list = List::new(holder)?;
     match is_folder(path)? {
-        true => collect(path, &mut list, &mut Vec::new())?,
+        true => collect(path, below, &mut list, &mut Vec::new())?,
         false => {
             let folder = list.add_folder(path.parent().unwrap_or(Path::new("")))?;
             list.push(folder, path.file_name().unwrap_or_default())?;
@@ -196,12 +205,12 @@ impl Inside {
     }
 }
 
-fn read(folder: &Path) -> Result<Inside> {
+fn read(folder: &Path, below: &Below) -> Result<Inside> {
     let mut inside = Inside {
         folders: Vec::new(),
         files: Vec::new(),
     };
-    each(folder, |name, is_folder| {
+    each(folder, below, |name, is_folder| {
         if is_folder {
             inside.folders.push(name.into());
         } else if has_ending(Path::new(name), &TABLES) {
@@ -215,7 +224,8 @@ fn read(folder: &Path) -> Result<Inside> {
 }
 
 /// Names what stands in a folder, one after another, and whether it is a folder.
-fn each(folder: &Path, mut take: impl FnMut(&OsStr, bool) -> Result<()>) -> Result<()> {
+fn each(folder: &Path, below: &Below, mut take: impl FnMut(&OsStr, bool) -> Result<()>) -> Result<()> {
+    below.check(folder)?;
     let unreadable = |source| Error::Unreadable {
         path: folder.into(),
         source,
@@ -247,14 +257,14 @@ fn identity(folder: &Path) -> Result<Identity> {
 
 /// Adds all images of a folder and of those within it. `above` are the folders that this one is in: a link to one of them
 /// would lead round in a circle.
-fn collect(folder: &Path, list: &mut List, above: &mut Vec<Identity>) -> Result<()> {
+fn collect(folder: &Path, below: &Below, list: &mut List, above: &mut Vec<Identity>) -> Result<()> {
     let own = identity(folder)?;
     if above.contains(&own) || above.len() > DEEPEST {
         return Ok(());
     }
     let (number, first) = (list.add_folder(folder)?, list.len());
     let mut folders: Vec<PathBuf> = Vec::new();
-    each(folder, |name, is_folder| {
+    each(folder, below, |name, is_folder| {
         if is_folder {
             folders.push(folder.join(name));
         } else if is_image_name(name) {
@@ -266,22 +276,23 @@ fn collect(folder: &Path, list: &mut List, above: &mut Vec<Identity>) -> Result<
     folders.sort();
     above.push(own);
     for folder in &folders {
-        collect(folder, list, above)?;
+        collect(folder, below, list, above)?;
     }
     above.pop();
     Ok(())
 }
 
 /// The images of a folder whose folders are classes.
-fn classes(path: &Path, holder: &Holder) -> Result<Set> {
+fn classes(path: &Path, below: &Below, holder: &Holder) -> Result<Set> {
     let mut list = List::new(holder)?;
     let mut found = Folders {
         classes: Vec::new(),
         of: Vec::new(),
     };
-    for folder in read(path)?.folders {
+    for folder in read(path, below)?.folders {
         let (first, before) = (list.len(), list.n_folders());
-        collect(&path.join(&folder), &mut list, &mut vec![identity(path)?])?;
+        let mut above = vec![identity(path)?];
+        collect(&path.join(&folder), below, &mut list, &mut above)?;
         let class = found.classes.len() as u32;
         found.of.resize(list.n_folders(), class);
         if list.len() > first {
@@ -294,7 +305,7 @@ fn classes(path: &Path, holder: &Holder) -> Result<Set> {
     }
     list.close();
     let mut beside = 0;
-    each(path, |name, is_folder| {
+    each(path, below, |name, is_folder| {
         beside += u64::from(!is_folder && is_image_name(name));
         Ok(())
     })?;

@@ -167,7 +167,7 @@ pub fn open_unlabelled(
         form: Some(form),
         ledger,
     };
-    let list = find_unlabelled(path, &ledger.holder("files"))?;
+    let list = find_unlabelled(path, &options.reading.below, &ledger.holder("files"))?;
     let Some(surveyed) = opening.look(list, None, looked)? else {
         return Ok(None);
     };
@@ -189,7 +189,7 @@ struct Opening<'a> {
 impl Opening<'_> {
     fn open(&self, looked: &mut Looked<'_>) -> Result<Option<OpenedImages>> {
         let (path, options, holder) = (self.path, self.options, self.ledger.holder("files"));
-        let (training, validation, test) = match find(path, &holder)? {
+        let (training, validation, test) = match find(path, &options.reading.below, &holder)? {
             Named::Table(table) => (self.listed(&table, &options.labels)?, None, None),
             Named::Folder(_) if self.form.is_none() && !options.target.is_empty() => {
                 return Err(ImageProblem::TargetOfFolders {
@@ -343,6 +343,7 @@ impl Opening<'_> {
         let holder = self.ledger.holder("files");
         let look = Look {
             root: self.root(),
+            below: &self.options.reading.below,
             threads: self.options.threads,
             need: |probe: &Probe| stored.bytes_to_decode(probe),
             room: self.ledger.budget(),

@@ -18,8 +18,8 @@ use super::heaviest::Heaviest;
 use super::list::List;
 use super::needs::Needs;
 use super::probe::{HEAD_BYTES, Probe, unreadable};
-use crate::Result;
 use crate::sketch::hash::mix;
+use crate::{Below, Result};
 
 /// Files that a thread takes at once.
 const STRIDE: usize = 64;
@@ -100,6 +100,8 @@ struct Seen {
     sizes: Sizes,
     bad: Vec<usize>,
     told: BadList,
+    /// The first file that lies where none may be.
+    outside: Option<usize>,
     needs: Needs,
 }
 
@@ -128,6 +130,8 @@ pub type Looked<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 pub(crate) struct Look<'a, N> {
     /// Names of files are told apart by what is behind this.
     pub root: &'a Path,
+    /// Where they may be.
+    pub below: &'a Below,
     pub threads: usize,
     /// What decoding a picture takes, and the most that it may: no feed could have more.
     pub need: N,
@@ -190,6 +194,9 @@ pub(crate) fn survey<N: Fn(&Probe) -> u64 + Sync>(
     if stopped.load(Ordering::Relaxed) {
         return Ok(None);
     }
+    if let Some(file) = seen.outside {
+        return Err(look.below.refused(&list.path(file)));
+    }
     let mut survey = seen.survey;
     survey.bad = seen.told.files();
     survey.same_size = match seen.sizes {
@@ -209,6 +216,10 @@ impl Seen {
         head: &mut Vec<u8>,
         look: &Look<'_, N>,
     ) {
+        if !look.below.holds(&path) {
+            self.outside = Some(self.outside.map_or(file, |first| first.min(file)));
+            return;
+        }
         let survey = &mut self.survey;
         survey.files += 1;
         let probed = open(&path).and_then(|opened| {
@@ -271,6 +282,7 @@ impl Seen {
         survey.heaviest.merge(&its.heaviest);
         self.sizes = self.sizes.with(other.sizes);
         self.bad.extend(other.bad);
+        self.outside = self.outside.into_iter().chain(other.outside).min();
         self.told.merge(other.told);
         self.needs.merge(&other.needs);
     }

@@ -14,7 +14,7 @@ use super::sqlite::SqlitePart;
 use super::{Part, Source, is_looked_at, json, zip};
 use crate::csv::DialectOptions;
 use crate::csv::part::{CsvPart, CsvShape};
-use crate::{Error, Input, Profile, Result};
+use crate::{Below, Error, Input, Profile, Result};
 
 /// How to read what was named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct SourceOptions {
     /// What to ask a database for.
     #[serde(default)]
     pub query: Option<String>,
+    /// Where files may be.
+    #[serde(default, skip_serializing_if = "Below::is_anywhere")]
+    pub below: Below,
 }
 
 impl Source {
@@ -50,15 +53,21 @@ impl Source {
         };
         let (addresses, paths): (Vec<&PathBuf>, Vec<_>) = paths.iter().partition(|path| is_address(path));
         for address in addresses {
+            // A server reads files of its own, and is in no folder.
+            options.below.check(address)?;
             opening.open_postgres(address)?;
         }
-        let named = paths.into_iter().map(|path| list(path, &mut opening.listed));
+        let named = paths.into_iter().map(|path| {
+            options.below.check(path)?;
+            list(path, &mut opening.listed)
+        });
         let named = named.collect::<Result<Vec<_>>>()?;
         let n_files = named.iter().map(|listed| listed.files.len()).sum();
         let mut i = 0;
         for listed in named {
             let mut format = None;
             for path in &listed.files {
+                options.below.check(path)?;
                 let input = match Input::open(path) {
                     // Writers leave such files where a share of the work had no rows.
                     Err(Error::Empty { .. }) if listed.found && listed.files.len() > 1 => continue,

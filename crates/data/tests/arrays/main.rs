@@ -2,6 +2,7 @@
 
 mod allocations;
 mod attacks;
+mod below;
 mod errors;
 mod feeds;
 mod finding;

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use tidegate_data::Below;
 use tidegate_data::arrays::{LabelOptions, Labels};
 use tidegate_data::images::{self, ImageOptions, Resize, are_images};
 use tidegate_memory::Ledger;
@@ -44,7 +45,7 @@ fn folders_are_classes_and_what_is_in_them_belongs_to_them() {
         ("readme.md", b"about".to_vec()),
     ]);
     folder.make("nothing");
-    assert!(are_images(&folder.path("")));
+    assert!(are_images(&folder.path(""), &Below::default()));
     let opened = folder.open("").unwrap();
     let source = &opened.training;
     assert_eq!(classes(source.labels()), ["cats", "dogs"]);
@@ -99,7 +100,7 @@ fn parts_stand_beside_each_other() {
         ("test/b/1.png", picture(6)),
         ("other/d/1.png", picture(7)),
     ]);
-    assert!(are_images(&folder.path("")));
+    assert!(are_images(&folder.path(""), &Below::default()));
     let opened = folder.open_with("", &sized(10)).unwrap();
     assert_eq!(opened.training.n_samples(), 4);
     let (validation, test) = (opened.validation.unwrap().source, opened.test.unwrap().source);
@@ -424,6 +425,10 @@ fn what_is_named_is_told_from_other_data() {
         ("many", false),
         ("nowhere", false),
     ] {
-        assert_eq!(are_images(&folder.path(name)), expected, "{name}");
+        assert_eq!(
+            are_images(&folder.path(name), &Below::default()),
+            expected,
+            "{name}"
+        );
     }
 }

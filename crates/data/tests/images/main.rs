@@ -3,6 +3,7 @@
 mod attacks;
 mod bad_files;
 mod balance;
+mod below;
 mod cold;
 #[path = "../support/damage.rs"]
 mod damage;

@@ -78,6 +78,7 @@ pub(super) fn run(home: &Path, arguments: DemoArguments) -> Result<()> {
             hint: Some(format!("see `tidegate show {}`", proof.trained.run.id)),
             exit_code: 1,
             run: None,
+            least: None,
         }),
     }
 }

@@ -15,6 +15,9 @@ pub(super) struct DoctorArguments {
     /// The folder whose disk is looked at
     #[arg(default_value = ".")]
     folder: PathBuf,
+    /// Leave out what takes a moment: how fast the disk is
+    #[arg(long)]
+    quick: bool,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -28,7 +31,7 @@ pub(super) fn run(arguments: DoctorArguments) -> Result<()> {
             hint: "name a folder whose disk is to be looked at".into(),
         });
     }
-    let diagnosis = diagnose(&arguments.folder)?;
+    let diagnosis = diagnose(&arguments.folder, !arguments.quick)?;
     if arguments.json {
         print_json(&diagnosis);
     } else {

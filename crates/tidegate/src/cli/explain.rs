@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use console::style;
-use tidegate::{Explained, Importance, Result, Session, explain, mistakes};
+use serde::Serialize;
+use tidegate::{Explained, Importance, Previewed, Result, Session, explain, mistakes};
 use tidegate_train::ClassReport;
 
 use super::reporter::Reporter;
@@ -27,9 +28,9 @@ pub(super) struct ExplainArguments {
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
     /// Of images: where the contact sheet of the worst mistakes goes, a PNG; beside the model unless given
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print it as JSON, without a contact sheet
+    /// Print it as JSON, without a contact sheet unless it is said where it goes
     #[arg(long)]
     json: bool,
 }
@@ -38,7 +39,11 @@ pub(super) fn run(home: &Path, arguments: ExplainArguments) -> Result<()> {
     let session = open(home)?;
     let mut explained = explain(&session, &arguments.model)?;
     if arguments.json {
-        print_json(&explained);
+        let sheet = match arguments.output {
+            Some(_) => show_mistakes(&session, &arguments)?,
+            None => None,
+        };
+        print_json(&Told { explained, sheet });
         return Ok(());
     }
     headline(&explained);
@@ -46,6 +51,7 @@ pub(super) fn run(home: &Path, arguments: ExplainArguments) -> Result<()> {
         print_by_class(&explained, arguments.top);
         print_calibration(&explained);
         print_confusion(&explained, arguments.top);
+        print_residuals(&explained);
         return print_mistakes(&session, &arguments);
     }
     let n_columns = explained.columns.len();
@@ -73,12 +79,23 @@ pub(super) fn run(home: &Path, arguments: ExplainArguments) -> Result<()> {
         say!("  {}", style(text).dim());
     }
     print_calibration(&explained);
+    print_residuals(&explained);
     print_confusion(&explained, arguments.top);
     Ok(())
 }
 
-/// The images that the network was most sure of and wrong about, on a sheet.
-fn print_mistakes(session: &Session, arguments: &ExplainArguments) -> Result<()> {
+/// What is told as JSON.
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    explained: Explained,
+    /// The contact sheet of mistakes, where one was asked for and there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sheet: Option<Previewed>,
+}
+
+/// Writes the images that the network was most sure of and wrong about onto a sheet.
+fn show_mistakes(session: &Session, arguments: &ExplainArguments) -> Result<Option<Previewed>> {
     let mut reporter = Reporter::new(true);
     let shown = mistakes(
         session,
@@ -88,7 +105,11 @@ fn print_mistakes(session: &Session, arguments: &ExplainArguments) -> Result<()>
         &mut |budget, update| reporter.update(budget, update),
     );
     reporter.finish();
-    if let Some(shown) = shown? {
+    shown
+}
+
+fn print_mistakes(session: &Session, arguments: &ExplainArguments) -> Result<()> {
+    if let Some(shown) = show_mistakes(session, arguments)? {
         say!("\n{}", style("most sure of and wrong").bold());
         let images = counted(shown.images, "image");
         say!(
@@ -335,6 +356,22 @@ fn print_calibration(explained: &Explained) {
         row[1] = format!("{:>9}", row[1]);
     }
     aligned(rows, 3).iter().for_each(|line| say!("  {line}"));
+}
+
+/// How large the errors of a number are.
+fn print_residuals(explained: &Explained) {
+    let Some(residuals) = &explained.residuals else {
+        return;
+    };
+    let mean = signed(residuals.mean);
+    let title = format!("errors of the rows held out, the truth above the prediction: {mean} on average");
+    say!("\n{}", style(title).bold());
+    let mut rows = vec![["SHARE OF ROWS", "ERROR UP TO"].map(String::from).to_vec()];
+    let all = [(1.0, residuals.largest)];
+    for (share, error) in residuals.within.iter().chain(&all) {
+        rows.push(vec![percent(*share), figure(*error)]);
+    }
+    aligned(rows, 0).iter().for_each(|line| say!("  {line}"));
 }
 
 fn print_confusion(explained: &Explained, top: usize) {

@@ -1,6 +1,7 @@
 //! One file per verb; what they share is here and in `reporter` and `text`.
 
 mod demo;
+mod detach;
 mod doctor;
 mod explain;
 mod images;
@@ -13,13 +14,16 @@ mod resume;
 mod run;
 mod runs;
 mod show;
+mod stop;
 mod text;
 mod train;
+mod ui;
 mod why;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 use tidegate::{Error, Result, Session, worker};
 use tidegate_data::BadRows;
 use tidegate_memory::Amount;
@@ -38,11 +42,13 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Train a model on a table of any size, within a memory budget
-    Train(Box<train::TrainArguments>),
+    Train(Box<train::StartArguments>),
     /// Say what a training would take, by holder and layer, and how long, without training
     Plan(Box<plan::PlanArguments>),
     /// Take up a training that was stopped, from its last checkpoint
     Resume(resume::ResumeArguments),
+    /// Ask a run that is under way to end, as Ctrl-C would
+    Stop(stop::StopArguments),
     /// Stream a model's predictions for a table, arrays or images, within a memory budget
     Predict(predict::PredictArguments),
     /// Write a contact sheet of what a network will see of images, augmentation included
@@ -57,6 +63,8 @@ enum Verb {
     Runs(runs::RunsArguments),
     /// Show one run
     Show(show::ShowArguments),
+    /// Show the runs in a browser, live ones as they move, and start trainings there
+    Ui(ui::UiArguments),
     /// List the packs of encoded rows that runs keep on disk, or remove some
     Packs(packs::PacksArguments),
     /// Show what this machine allows: the true budget, its bound, cgroups, pressure, disk
@@ -143,6 +151,7 @@ pub(crate) fn run(arguments: Arguments) -> i32 {
         Verb::Train(arguments) => train::run(&home, *arguments),
         Verb::Plan(arguments) => plan::run(&home, *arguments),
         Verb::Resume(arguments) => resume::run(&home, arguments),
+        Verb::Stop(arguments) => stop::run(&home, arguments),
         Verb::Predict(arguments) => predict::run(&home, arguments),
         Verb::Preview(arguments) => preview::run(&home, *arguments),
         Verb::Explain(arguments) => explain::run(&home, arguments),
@@ -153,6 +162,7 @@ pub(crate) fn run(arguments: Arguments) -> i32 {
         Verb::Why(arguments) => why::run(&home, arguments),
         Verb::Runs(arguments) => runs::run(&home, arguments),
         Verb::Show(arguments) => show::run(&home, arguments),
+        Verb::Ui(arguments) => ui::run(&home, arguments),
         Verb::Packs(arguments) => packs::run(&home, arguments),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Demo(arguments) => demo::run(&home, arguments),
@@ -208,4 +218,31 @@ fn print_json(value: &impl serde::Serialize) {
         "{}",
         serde_json::to_string_pretty(value).expect("plain data serializes")
     );
+}
+
+/// An error as JSON, for programs that ask: on standard output, where they look for the answer.
+#[derive(Serialize)]
+struct Problem {
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// The least budget that would do, where it was too small.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least: Option<u64>,
+    /// What is left of the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+}
+
+fn print_problem(error: &Error) {
+    let run = match error {
+        Error::Ended { run, .. } => run.clone(),
+        _ => None,
+    };
+    print_json(&Problem {
+        error: error.message(),
+        hint: error.hint(),
+        least: error.least(),
+        run,
+    });
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use clap::Args;
-use tidegate::{Error, Planned, Result, plan};
-use tidegate_memory::{Amount, format_bytes};
+use tidegate::{DataKind, Error, Looked, Planned, Result, look, plan};
+use tidegate_memory::{Amount, format_bytes, thousands};
 use tidegate_watch::{Alternative, Change, DevicePlan, Event, Plan, Times, Update};
 
 use super::reporter::Reporter;
 use super::text::{against, columns, counted, duration};
 use super::train::TrainArguments;
-use super::{open, parse_amount, print_json, say};
+use super::{open, parse_amount, print_json, print_problem, say};
 
 /// Layers that are named; the rest are summed up.
 const SHOWN_LAYERS: usize = 8;
@@ -22,37 +22,23 @@ pub(super) struct PlanArguments {
     /// Plan for an accelerator with so much memory: what a network learns with is there, its data here
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     device_memory: Option<Amount>,
+    /// Say only what the data are: their columns, and what each holds by a first look; no target is needed
+    #[arg(long, conflicts_with = "device_memory")]
+    look: bool,
 }
 
 pub(super) fn run(home: &Path, arguments: PlanArguments) -> Result<()> {
-    let job = arguments.train.job()?;
-    let device_memory = match arguments.device_memory {
-        None => None,
-        Some(Amount::Bytes(bytes)) => Some(bytes),
-        Some(Amount::Share(_)) => {
-            return Err(Error::Usage {
-                what: "--device-memory takes a size: nobody knows what it would be a share of".into(),
-                hint: "give it in bytes, such as 16GB".into(),
-            });
-        }
-    };
-    let session = open(home)?;
     let json = arguments.train.json;
-    let mut reporter = Reporter::new(json);
-    let planned = plan(&session, &job, device_memory, &mut |budget, update| {
-        // The whole of it is printed below.
-        if !matches!(update, Update::Event(Event::Plan(_) | Event::Times(_))) {
-            reporter.update(budget, update);
+    let told = match arguments.look {
+        true => first_look(home, &arguments),
+        false => whole_plan(home, &arguments),
+    };
+    let device = told.inspect_err(|error| {
+        if json {
+            print_problem(error);
         }
-    });
-    reporter.finish();
-    let planned = planned?;
-    if json {
-        print_json(&planned);
-    } else {
-        lines(&planned).iter().for_each(|line| say!("{line}"));
-    }
-    match &planned.plan.device {
+    })?;
+    match device {
         Some(device) if !device.fits => Err(Error::Ended {
             message: format!(
                 "it does not fit on a device of {}, whatever is changed",
@@ -64,9 +50,95 @@ pub(super) fn run(home: &Path, arguments: PlanArguments) -> Result<()> {
             )),
             exit_code: 1,
             run: None,
+            least: None,
         }),
         _ => Ok(()),
     }
+}
+
+fn first_look(home: &Path, arguments: &PlanArguments) -> Result<Option<DevicePlan>> {
+    let job = arguments.train.job_without_target(home)?;
+    let session = open(home)?;
+    let json = arguments.train.json;
+    let mut reporter = Reporter::new(true);
+    let looked = look(&session, &job, &mut |budget, update| {
+        reporter.update(budget, update)
+    });
+    reporter.finish();
+    let looked = looked?;
+    if json {
+        print_json(&looked);
+    } else {
+        look_lines(&looked).iter().for_each(|line| say!("{line}"));
+    }
+    Ok(None)
+}
+
+/// The device is given back, for a plan that does not fit is a plan all the same.
+fn whole_plan(home: &Path, arguments: &PlanArguments) -> Result<Option<DevicePlan>> {
+    let job = arguments.train.job(home)?;
+    let device_memory = match arguments.device_memory {
+        None => None,
+        Some(Amount::Bytes(bytes)) => Some(bytes),
+        Some(Amount::Share(_)) => {
+            return Err(Error::Usage {
+                what: "--device-memory takes a size: nobody knows what it would be a share of".into(),
+                hint: "give it in bytes, such as 16GB".into(),
+            });
+        }
+    };
+    let session = open(home)?;
+    let mut reporter = Reporter::new(arguments.train.json);
+    let planned = plan(&session, &job, device_memory, &mut |budget, update| {
+        // The whole of it is printed below.
+        if !matches!(update, Update::Event(Event::Plan(_) | Event::Times(_))) {
+            reporter.update(budget, update);
+        }
+    });
+    reporter.finish();
+    let planned = planned?;
+    if arguments.train.json {
+        print_json(&planned);
+    } else {
+        lines(&planned).iter().for_each(|line| say!("{line}"));
+    }
+    Ok(planned.plan.device)
+}
+
+/// What a first look shows, as a person reads it.
+fn look_lines(looked: &Looked) -> Vec<String> {
+    let rows = looked
+        .rows
+        .map(|rows| format!(": about {}", counted(rows, "row")));
+    let what = match looked.kind {
+        DataKind::Table => "a table",
+        DataKind::Arrays => "arrays",
+        DataKind::Images => "images",
+    };
+    let mut lines = vec![format!("{what}{}", rows.unwrap_or_default())];
+    if looked.columns.is_empty() {
+        return lines;
+    }
+    let mut rows = vec![
+        ["column", "role", "distinct", "missing", "values", "why"]
+            .map(String::from)
+            .to_vec(),
+    ];
+    for column in &looked.columns {
+        rows.push(vec![
+            column.name.clone(),
+            column.role.clone(),
+            column.distinct.map_or_else(|| "many".into(), thousands),
+            match column.missing {
+                0.0 => String::new(),
+                missing => format!("{:.1}%", missing * 100.0),
+            },
+            column.examples.join(", "),
+            column.why.clone(),
+        ]);
+    }
+    lines.extend(columns(&rows).iter().map(|line| format!("  {line}")));
+    lines
 }
 
 /// The whole plan as a person reads it.
@@ -334,8 +406,8 @@ mod tests {
     fn check(plan: Plan, expected: &str) {
         let planned = Planned {
             plan,
-            containment: String::new(),
             seconds: 0.8,
+            ..Planned::default()
         };
         assert_eq!(lines(&planned).join("\n"), expected.trim_start_matches('\n'));
     }

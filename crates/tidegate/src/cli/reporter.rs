@@ -10,10 +10,12 @@ use tidegate_runs::FlightRecord;
 use tidegate_watch::{EncodedColumn, Event, Plan, Update};
 
 use super::plan;
-use super::text::{against, columns, counted, duration, figure, metric_name, short, thousands};
+use super::text::{against, columns, counted, duration, figure, is_pace, metric_name, short, thousands};
 
 /// Figures of an epoch on its line.
 const TOLD_METRICS: usize = 3;
+/// The stage in which trees are grown.
+const TREE: &str = "tree";
 /// Epochs of so many seconds are forecast.
 const FORECAST: f64 = 2.0;
 /// Without a terminal, a line of progress this often.
@@ -200,7 +202,10 @@ impl Reporter {
                 let figures = self.figures([left, stall], *rows, *rows_per_second, *loss);
                 self.progress(&name, *done_bytes, *total_bytes, &figures);
             }
-            Event::Metric { name, value, .. } => self.metrics.push((name.clone(), *value)),
+            // A line for each tree would be too many.
+            Event::Metric { name, value, .. } if !is_pace(name) && self.stage != TREE => {
+                self.metrics.push((name.clone(), *value));
+            }
             Event::Checkpoint { .. } | Event::Done(_) | Event::Stopped { .. } => self.say_metrics(),
             _ => {}
         }

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use clap::Args;
 use tidegate::{Result, resume};
+use tidegate_memory::Budget;
+use tidegate_watch::Update;
 
+use super::detach::detach;
 use super::train::report;
 use super::{MemoryArguments, open};
 
@@ -14,15 +17,21 @@ pub(super) struct ResumeArguments {
     run: String,
     #[command(flatten)]
     memory: MemoryArguments,
+    /// Leave it to itself once it is under way
+    #[arg(long)]
+    detach: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(home: &Path, arguments: ResumeArguments) -> Result<()> {
-    let session = open(home)?;
-    let memory = arguments.memory.memory;
-    report(arguments.json, |watch| {
-        resume(&session, &arguments.run, memory, watch)
-    })
+    let resume = |watch: &mut dyn FnMut(&Budget, Update)| {
+        let session = open(home)?;
+        resume(&session, &arguments.run, arguments.memory.memory, watch)
+    };
+    match arguments.detach {
+        true => detach(home, arguments.json, resume),
+        false => report(arguments.json, resume),
+    }
 }

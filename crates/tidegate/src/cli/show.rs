@@ -9,18 +9,21 @@ use tidegate_memory::format_bytes;
 use tidegate_runs::{Metric, Part, Run, now_ms, tail, timestamp};
 use tidegate_train::network::Fed;
 use tidegate_train::{RUNTIME, Report};
-use tidegate_watch::Plan;
+use tidegate_watch::{Plan, readable};
 
 use super::explain::by_column;
 use super::runs::status;
-use super::text::{against, columns, counted, duration, figure, metric_name, off, thousands};
+use super::text::{against, columns, counted, duration, figure, is_pace, metric_name, off, thousands};
 use super::train::{fold_lines, metric_lines, oom_kills};
 use super::{open, plan, print_json, say};
 
 /// Columns that a run is shown with; `explain` has them all.
 const SHOWN_COLUMNS: usize = 8;
-/// Epochs whose feeding is shown, the last ones.
+/// Epochs that are shown, the last ones.
 const SHOWN_EPOCHS: usize = 10;
+/// Lines of the log that are shown, and characters of each.
+const LOG_LINES: usize = 10;
+const LONGEST_LINE: usize = 2_000;
 
 #[derive(Args)]
 pub(super) struct ShowArguments {
@@ -65,7 +68,7 @@ pub(super) fn run(home: &Path, arguments: ShowArguments) -> Result<()> {
             false => explain_model(&dir.model()).ok(),
         },
         job: std::fs::read_to_string(dir.job()).ok(),
-        log_tail: tail(&dir.log(), 10).unwrap_or_default(),
+        log_tail: log_tail(&dir.log()),
         folder: dir.path().display().to_string(),
         run,
     };
@@ -158,11 +161,24 @@ fn print(shown: &mut Shown) {
         say!("what it relies on, see tidegate explain {}:", run.id);
         by_column(explained).iter().for_each(|line| say!("  {line}"));
     }
-    print_epochs(&shown.metrics);
+    // Trees have a curve, not epochs.
+    if run.model.as_deref() != Some("boost") {
+        print_epochs(&shown.metrics);
+    }
     if run.error.is_some() && !shown.log_tail.is_empty() {
         say!("last lines of the log:");
         shown.log_tail.iter().for_each(|line| say!("  {line}"));
     }
+}
+
+/// The last lines of the log, fit for a terminal that is not theirs: each behind its time and where it came from.
+fn log_tail(path: &Path) -> Vec<String> {
+    let lines = tail(path, LOG_LINES).unwrap_or_default();
+    let line = |line: &String| match line.match_indices(' ').nth(1) {
+        Some((at, _)) => format!("{} {}", &line[..at], readable(&line[at + 1..], LONGEST_LINE)),
+        None => line.clone(),
+    };
+    lines.iter().map(line).collect()
 }
 
 /// The plan of a run, where it has one that can be read.
@@ -290,8 +306,17 @@ fn print_fed(fed: &[Fed]) {
 fn print_epochs(metrics: &[Metric]) {
     let mut epochs: Vec<u32> = metrics.iter().map(|metric| metric.epoch).collect();
     epochs.dedup();
-    for epoch in epochs {
-        let of_epoch = metrics.iter().filter(|metric| metric.epoch == epoch);
+    let hidden = match epochs.len() {
+        n if n > 2 * SHOWN_EPOCHS => n - SHOWN_EPOCHS,
+        _ => 0,
+    };
+    if hidden > 0 {
+        say!("{} came before:", counted(hidden as u64, "epoch"));
+    }
+    for epoch in epochs.split_off(hidden) {
+        let of_epoch = metrics
+            .iter()
+            .filter(|metric| metric.epoch == epoch && !is_pace(&metric.name));
         let figures: Vec<String> = of_epoch
             .map(|metric| match metric.name.as_str() {
                 "stall" => format!("stall {:.1}%", metric.value * 100.0),

@@ -8,12 +8,13 @@ use tidegate::{
     Auto, ClassWeights, Error, Growth, Job, KeepAs, ModelKind, Result, ScheduleChoice, Trained, Worded, train,
 };
 use tidegate_data::target::Task;
-use tidegate_data::{Bottleneck, Source};
+use tidegate_data::{Below, Bottleneck, Source};
 use tidegate_memory::{Budget, Ledger};
 use tidegate_train::Metric;
 use tidegate_train::network::{Loss, Moments, Precision, Recompute, Rule};
 use tidegate_watch::Update;
 
+use super::detach::detach;
 use super::images::ImageArguments;
 use super::reporter::Reporter;
 use super::text::{against, columns, counted, duration, figure, metric_name};
@@ -70,6 +71,10 @@ pub(super) struct TrainArguments {
     rows: RowArguments,
     #[command(flatten)]
     csv: CsvArguments,
+    /// Read nothing that is not below this folder, whatever names and links say; may be repeated. The page says so of its
+    /// roots. A run that is taken up again finds it in its job
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    below: Vec<PathBuf>,
 }
 
 /// How a model is fitted.
@@ -242,14 +247,40 @@ enum WeightChoice {
     Balanced,
 }
 
+/// A job, and how it is started.
+#[derive(Args)]
+pub(super) struct StartArguments {
+    #[command(flatten)]
+    train: TrainArguments,
+    /// Leave it to itself once it is under way
+    #[arg(long)]
+    detach: bool,
+}
+
 impl TrainArguments {
     /// The job that the arguments describe; an option overrides what a job file says.
-    pub(super) fn job(&self) -> Result<Job> {
+    pub(super) fn job(&self, home: &Path) -> Result<Job> {
+        let job = self.job_without_target(home)?;
+        match job.data.target.is_empty() && !job.has_arrays() && !job.has_images() {
+            true => Err(no_target(&job)),
+            false => Ok(job),
+        }
+    }
+
+    /// The same where nobody has yet said what is to be predicted.
+    pub(super) fn job_without_target(&self, home: &Path) -> Result<Job> {
         let is_job = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+        let below = Below::new(&self.below, Some(home))?;
         let mut job = match self.data.as_slice() {
-            [file] if is_job(file) => Job::read(file)?,
+            [file] if is_job(file) => {
+                below.check(file)?;
+                Job::read(file)?
+            }
             data => Job::new(data.to_vec(), ""),
         };
+        if !below.is_anywhere() {
+            job.data.below = below;
+        }
         fn set<T>(place: &mut T, value: Option<T>) {
             if let Some(value) = value {
                 *place = value;
@@ -318,11 +349,10 @@ impl TrainArguments {
         job.data.missing.extend(self.csv.missing.iter().cloned());
         set(&mut job.data.bad_rows, self.csv.bad_rows.map(Into::into));
         self.images.apply(&mut job);
+        // What kind of data they are is found out by looking at them.
+        job.check_below()?;
         self.network.apply(&mut job)?;
-        match job.data.target.is_empty() && !job.has_arrays() && !job.has_images() {
-            true => Err(no_target(&job)),
-            false => Ok(job),
-        }
+        Ok(job)
     }
 }
 
@@ -399,11 +429,14 @@ fn no_target(job: &Job) -> Error {
     }
 }
 
-pub(super) fn run(home: &Path, arguments: TrainArguments) -> Result<()> {
-    let job = arguments.job()?;
+pub(super) fn run(home: &Path, arguments: StartArguments) -> Result<()> {
+    let job = arguments.train.job(home)?;
     job.check()?;
-    let session = open(home)?;
-    report(arguments.json, |watch| train(&session, &job, watch))
+    let train = |watch: &mut dyn FnMut(&Budget, Update)| train(&open(home)?, &job, watch);
+    match arguments.detach {
+        true => detach(home, arguments.train.json, train),
+        false => report(arguments.train.json, train),
+    }
 }
 
 /// Runs a training, shows it on its way and prints its result.

@@ -24,6 +24,7 @@ fn usage<T>(what: impl Into<String>, hint: impl Into<String>) -> Result<T> {
 impl Job {
     /// Refuses what can be seen to be wrong without looking at the data's contents.
     pub fn check(&self) -> Result<()> {
+        self.check_below()?;
         self.check_model()?;
         self.check_train()?;
         self.check_data()?;
@@ -39,6 +40,14 @@ impl Job {
         self.source_options()?;
         self.table_options()?;
         self.check_paths()
+    }
+
+    /// Refuses a name that lies outside of where data may be, before anybody looks whether it is there. What it links to
+    /// or lists is refused by the source that reads it.
+    pub fn check_below(&self) -> Result<()> {
+        let others = self.data.validation.iter().chain(&self.model.weights);
+        let mut paths = self.data.paths.iter().chain(others);
+        Ok(paths.try_for_each(|path| self.data.below.check(path))?)
     }
 
     fn check_model(&self) -> Result<()> {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tidegate_data::BadRows;
 use tidegate_data::target::Task;
+use tidegate_data::{BadRows, Below};
 use tidegate_train::network::{Layer, Loss, Moments, Precision, Preset, Recompute, Rule, Schedule};
 
 use super::words::{self, Auto, ScheduleChoice};
@@ -63,6 +63,10 @@ pub struct DataPart {
     pub columns: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
+    /// Where all that is read must be: of a training that the page starts, so that whoever asks it is led out neither by
+    /// this one nor by any that goes on from it.
+    #[serde(default, skip_serializing_if = "Below::is_anywhere")]
+    pub below: Below,
 }
 
 impl DataPart {
@@ -85,6 +89,7 @@ impl DataPart {
             sample: None,
             columns: Vec::new(),
             ignore: Vec::new(),
+            below: Below::default(),
         }
     }
 

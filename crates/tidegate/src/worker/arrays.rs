@@ -119,6 +119,7 @@ fn array_options(job: &Job) -> ArrayOptions {
             n_classes: network::units_at_the_end(&job.model.layers).filter(|units| *units > 2),
             known: None,
         },
+        below: job.data.below.clone(),
     }
 }
 

@@ -98,6 +98,10 @@ pub(super) fn train(mut prepared: Prepared) -> Result<Option<(Model, Report)>> {
             loss: Some(round.held_out_loss.unwrap_or(round.training_loss)),
             fed: None,
         });
+        relay.metric(round.round as u32, "training_loss", round.training_loss);
+        if let Some(loss) = round.held_out_loss {
+            relay.metric(round.round as u32, "held_out_loss", loss);
+        }
         if places.keep && saved.elapsed() >= CHECKPOINT_EVERY {
             saved = Instant::now();
             match boost::save_checkpoint(&places.checkpoint, &settings, round.forest) {
@@ -421,6 +425,7 @@ fn report(table: &Table, trained: &Trained, rows: RowReport, importance: Vec<Fea
         confusion: Vec::new(),
         by_class: Vec::new(),
         calibration: Vec::new(),
+        residuals: None,
         rows,
         epochs: best as u32,
         converged: early_stop.is_some(),

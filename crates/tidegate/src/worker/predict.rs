@@ -152,6 +152,7 @@ fn open(job: &PredictJob, encoders: &Encoders, budget: u64) -> Result<Table> {
         dialect: dialect_options(job.delimiter.as_deref(), job.quote.as_deref(), job.header)?,
         missing: [job.missing.as_slice(), &encoders.missing].concat(),
         query: job.query.clone(),
+        ..SourceOptions::default()
     };
     let features = encoders.features.iter();
     let names: Vec<&str> = features.map(|feature| feature.name.as_str()).collect();

@@ -88,6 +88,15 @@ impl<'a> Relay<'a> {
 }
 
 impl Relay<'_> {
+    pub(super) fn metric(&self, epoch: u32, name: &str, value: f64) {
+        self.speaker.say(Event::Metric {
+            epoch,
+            step: 0,
+            name: name.into(),
+            value,
+        });
+    }
+
     pub(super) fn tell(&mut self, event: Told) {
         self.speaker.ledger_at_times(self.ledger);
         match event {
@@ -144,21 +153,21 @@ impl Relay<'_> {
                 epoch,
                 loss,
                 metrics,
+                learning_rate,
+                rows_per_second,
                 fed,
             } => {
-                let metric = |name: String, value: f64| Event::Metric {
-                    epoch,
-                    step: 0,
-                    name,
-                    value,
-                };
-                self.speaker.say(metric("training_loss".into(), loss));
-                metrics
-                    .into_iter()
-                    .for_each(|m| self.speaker.say(metric(m.name, m.value)));
+                self.metric(epoch, "training_loss", loss);
+                metrics.iter().for_each(|m| self.metric(epoch, &m.name, m.value));
                 if let Some(fed) = fed {
-                    self.speaker.say(metric("stall".into(), fed.stall));
+                    self.metric(epoch, "stall", fed.stall);
                 }
+                if let Some(rate) = learning_rate {
+                    // As a person would write it: 0.001, not 0.0010000000474974513.
+                    let written = rate.to_string().parse();
+                    self.metric(epoch, "learning_rate", written.unwrap_or(rate.into()));
+                }
+                self.metric(epoch, "rows_per_second", rows_per_second);
             }
             Told::Checkpoint { epoch, step } => self.speaker.say(Event::Checkpoint {
                 epoch,

@@ -109,7 +109,7 @@ fn no_room_for_a_home() {
 #[test]
 fn no_room_for_another_run() {
     let place = Place::with(binary());
-    let Some(disk) = Disk::new(&place, "disk", "size=400k") else {
+    let Some(disk) = Disk::new(&place, "disk", "size=600k") else {
         return;
     };
     place.ok("train data.csv --target y --model linear --memory 64MB --home disk/home --name first");

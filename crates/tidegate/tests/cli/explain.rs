@@ -74,9 +74,20 @@ fn trees_are_explained_by_gain_and_by_shuffling() {
         "summed by column"
     );
     assert_eq!(day("columns", "splits"), day("encoded", "splits"));
+    let residuals = &explained["residuals"];
+    let rows: u64 = residuals["bins"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .chain([&residuals["below"], &residuals["above"]])
+        .map(|rows| rows.as_u64().unwrap())
+        .sum();
+    assert_eq!(Some(rows), explained["rows"]["held_out"].as_u64(), "{residuals}");
     let said = place.ok("explain model --top 2").stdout;
     for part in [
         "y, a number, by boosted trees: 20 rounds",
+        "errors of the rows held out, the truth above the prediction: ",
+        "SHARE OF ROWS",
         "SHUFFLED",
         "and 2 columns more: --top 4",
         "by encoded column",

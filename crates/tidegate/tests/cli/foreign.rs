@@ -265,6 +265,17 @@ fn the_log_has_what_a_person_would_have_read() {
         .map(|line| line.splitn(3, ' ').nth(2).unwrap())
         .collect();
     assert_eq!(texts, ["100%", "red", "no newline"]);
+    // The page shows the log in its colours.
+    let log = place
+        .home
+        .join("runs")
+        .join(shown["id"].as_str().unwrap())
+        .join("log.txt");
+    assert!(
+        std::fs::read_to_string(log)
+            .unwrap()
+            .contains("out \x1b[31mred\x1b[0m\n")
+    );
 }
 
 /// A shell that grows without end, by lines that it keeps.

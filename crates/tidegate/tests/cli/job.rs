@@ -78,7 +78,7 @@ fn mistakes_are_named_with_their_line() {
     };
     assert_snapshot!(check(&JOB.replace("holdout", "hold_out")), @r"
     exit 2
-    error: job.toml: line 8: unknown field `hold_out`, expected one of `path`, `target`, `holdout`, `validation`, `samples`, `map`, `keep`, `delimiter`, `quote`, `header`, `bad_rows`, `missing`, `query`, `where`, `sample`, `columns`, `ignore`
+    error: job.toml: line 8: unknown field `hold_out`, expected one of `path`, `target`, `holdout`, `validation`, `samples`, `map`, `keep`, `delimiter`, `quote`, `header`, `bad_rows`, `missing`, `query`, `where`, `sample`, `columns`, `ignore`, `below`
       hint: the README shows a job file
     ");
     assert_snapshot!(check(&JOB.replace("\"64MB\"", "\"64 hats\"")), @r"

@@ -8,10 +8,12 @@ mod tables;
 mod through;
 mod training;
 
+mod below;
 mod boost;
 mod categories;
 mod choice;
 mod csv;
+mod curves;
 mod data_errors;
 mod devices;
 mod disk;
@@ -34,4 +36,5 @@ mod row_networks;
 mod runs;
 mod same_model;
 mod sizes;
+mod ui;
 mod usage;

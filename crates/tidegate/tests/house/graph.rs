@@ -16,7 +16,7 @@ const MAY_USE: [(&str, &[&str]); 8] = [
     ("tidegate-data", &["tidegate-memory"]),
     ("tidegate-train", &["tidegate-memory", "tidegate-data"]),
     ("tidegate-watch", &["tidegate-memory", "tidegate-runs"]),
-    ("tidegate-page", &["tidegate-runs"]),
+    ("tidegate-page", &["tidegate-memory", "tidegate-runs"]),
     (
         "tidegate",
         &[
