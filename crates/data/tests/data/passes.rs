@@ -150,7 +150,12 @@ fn memory_that_is_taken_away_takes_slots_and_leaves_the_rows_as_they_are() {
             )
             .unwrap();
         assert_eq!(rows, 400_000);
-        assert!(spare[1] > 0 && spare[1] < used[1], "{spare:?} of {used:?}");
+        // Until all is read: on a busy machine that may be so by the second batch.
+        let mut both = spare.iter().zip(&used);
+        assert!(
+            both.any(|(&spare, &used)| 0 < spare && spare < used),
+            "{spare:?} of {used:?}"
+        );
         assert_eq!(spare.last(), Some(&0), "one slot stays");
         let two = 2 * needs.slot_bytes + needs.reader_bytes;
         assert!(used.last() < Some(&two), "{two} of {used:?}");
