@@ -1,10 +1,12 @@
 //! Memory that is taken away while a training runs, by the kernel's own limits: it keeps less, or ends in good order.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -16,15 +18,24 @@ use crate::tables::Random;
 const MB: u64 = 1_000_000;
 /// A limit that nothing here comes near.
 const WIDE: u64 = 300 * MB;
+/// Looks at what is held between two steps.
+const LOOKS: u32 = 10;
+
+/// One of these tests at a time: beside each other they would be slower than the limits that they lower.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A memory cgroup (v1) around a whole training, its supervisor included, with others in it.
-struct Around(PathBuf);
+struct Around(
+    PathBuf,
+    #[expect(dead_code, reason = "held until the test is over")] MutexGuard<'static, ()>,
+);
 
 impl Around {
     /// None where none can be made.
     fn make(name: &str, limit: u64) -> Option<Around> {
         let name = format!("tidegate-test-{name}-{}", std::process::id());
-        let around = Around(PathBuf::from("/sys/fs/cgroup/memory").join(name));
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let around = Around(PathBuf::from("/sys/fs/cgroup/memory").join(name), alone);
         let made = fs::create_dir(&around.0).is_ok() && around.limit(limit);
         if !made {
             eprintln!("skipped: no memory cgroup of version 1 can be made here");
@@ -169,13 +180,26 @@ fn check_done(place: &Place, child: Child, model: ModelOf, expected: &[u8]) {
 }
 
 impl Around {
+    /// The most that was ever used.
+    fn peak(&self) -> u64 {
+        let text = fs::read_to_string(self.0.join("memory.max_usage_in_bytes")).unwrap();
+        text.trim().parse().unwrap()
+    }
+
     /// Lowers the limit step by step, as far as that or until the training ends; what is in use is never taken.
     fn lower(&self, child: &mut Child, to: u64) {
-        // What nobody uses goes at once, so that a fast training does not end before it is short of anything.
-        let mut limit = WIDE.min(self.held() + 48 * MB);
+        // What nobody ever used goes at once, so that a fast training does not end before it is short of anything.
+        let mut limit = WIDE.min(self.peak() + 16 * MB);
         self.limit(limit);
+        // Between two epochs less is held than within one, however long one takes on a busy machine.
+        let mut recent = VecDeque::new();
         while child.try_wait().unwrap().is_none() && limit > to {
-            let held = self.held();
+            for _ in 0..LOOKS {
+                recent.push_back(self.held());
+                std::thread::sleep(Duration::from_millis(100) / LOOKS);
+            }
+            recent.drain(..recent.len().saturating_sub(10 * LOOKS as usize));
+            let held = recent.iter().copied().max().unwrap();
             // Where much was let go, it takes long to come near again.
             let step = match limit.saturating_sub(held) / MB {
                 64.. => 16 * MB,
@@ -186,7 +210,6 @@ impl Around {
                 limit -= step;
                 self.limit(limit);
             }
-            std::thread::sleep(Duration::from_millis(100));
         }
     }
 }
@@ -292,7 +315,7 @@ fn a_linear_model_lets_go_of_what_it_read_ahead_and_then_ends_in_good_order() {
     let place = Place::with(text);
     let job = "memory = \"110MB\"\n[data]\npath = \"data.csv\"\ntarget = \"y\"\n[features]\n\
                text = { encode = \"tokens\", bits = 16, words = 3 }\n[model]\nkind = \"linear\"\n\
-               [train]\nepochs = 60\nthreads = 4\npack = false\n";
+               [train]\nepochs = 200\nthreads = 4\npack = false\n";
     place.write("job.toml", job);
     check_table(&around, &place, "train job.toml", Place::weights, 40 * MB);
 }
