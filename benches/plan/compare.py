@@ -164,9 +164,10 @@ def judge(bench):
         slow = {name: run["slower"] for name, run, _ in fit if run["slower"] >= 1.4}
         bench.bar("slowed by 40% or more", slow or "none", "none", not slow)
         exact = {job.name for job in jobs.grid() if job.exact}
-        off = {name: run["metric_value"] / plain["metric_value"] - 1 for name, run, plain in fit if name in exact}
-        other = {name: f"{value:+.2%}" for name, value in off.items() if abs(value) > 0.01}
-        bench.bar("another loss where only the order of sums changed", other or "none", "none beyond 1%", not other)
+        # Of a loss that is next to nothing a percent says nothing.
+        off = {name: (run["metric_value"] - plain["metric_value"], plain["metric_value"]) for name, run, plain in fit if name in exact}
+        other = {name: f"{change:+.5f} of {loss:.5f}" for name, (change, loss) in off.items() if abs(change) > max(0.01 * loss, 0.001)}
+        bench.bar("another loss where only the order of sums changed", other or "none", "none beyond 1% and 0.001", not other)
     thirds = [(name, result["third"]) for name, result in bench.results.items() if "third" in result]
     if thirds:
         refused = [(name, run) for name, run in thirds if "refused" in run]
